@@ -1,0 +1,45 @@
+# Two commands do everything on a fresh machine with Python 3.11+ and make: `make demo` and `make test`.
+PYTHON ?= python3
+VENV := .venv
+BIN := $(VENV)/bin
+STAMP := $(VENV)/.installed
+
+.DEFAULT_GOAL := help
+.PHONY: help demo test test-slow lint format bench clean
+
+help:  ## list the targets
+	@grep -hE '^[a-z-]+:.*## ' $(MAKEFILE_LIST) | sed -E 's/^([a-z-]+):.*## /  make \1\t/' | expand -t 22
+
+$(STAMP): pyproject.toml constraints.txt
+	@$(PYTHON) -c 'import sys; sys.exit(sys.version_info < (3, 11))' || { echo "unswayed needs Python 3.11 or newer; name one with: make PYTHON=python3.12 ..." >&2; exit 2; }
+	@$(PYTHON) -c 'import venv, ensurepip' 2>/dev/null || { echo "Python's venv module is missing; on Debian and Ubuntu: apt install python3-venv" >&2; exit 2; }
+	$(PYTHON) -m venv $(VENV)
+	$(BIN)/python -m pip install --quiet --constraint constraints.txt --editable '.[dev]'
+	@touch $@
+
+demo: $(STAMP)  ## the table of losses, a certificate and a plot (under a minute after installation)
+	$(BIN)/unswayed losses
+	$(BIN)/unswayed theory "vce(a=1)" --noise "symmetric(0.8)" --classes 10
+	@mkdir -p demo
+	$(BIN)/unswayed losses ce "vce(a=1)" "vce(a=4)" "gce(q=0.7)" mae --plot demo/losses.png
+
+test: $(STAMP)  ## the whole test suite
+	$(BIN)/python -m pytest -q -m "not slow"
+
+test-slow: $(STAMP)  ## the tests that take minutes
+	$(BIN)/python -m pytest -q -m slow
+
+lint: $(STAMP)  ## ruff and mypy --strict
+	$(BIN)/ruff check .
+	$(BIN)/ruff format --check .
+	$(BIN)/mypy
+
+format: $(STAMP)  ## let ruff rewrite the code
+	$(BIN)/ruff check --fix .
+	$(BIN)/ruff format .
+
+bench: $(STAMP)  ## time the losses against torch and against the usual way
+	$(BIN)/python benchmarks/losses.py
+
+clean:  ## remove the environment and what the demo wrote
+	rm -rf $(VENV) demo

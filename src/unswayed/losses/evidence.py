@@ -1,0 +1,179 @@
+"""What a loss may look at, computed once, in fp32, however many losses ask."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import torch
+import torch.nn.functional as F
+from torch import Tensor
+
+# From this many logits on, a hand-written backward pass beats the overhead of calling it (benchmarks/losses.py).
+_FUSE_FROM = 1 << 17
+
+
+def working_dtype(logits: Tensor) -> torch.dtype:
+    """Losses are computed in fp32, whatever the network's precision; float64 stays float64."""
+    return torch.float64 if logits.dtype == torch.float64 else torch.float32
+
+
+class _LogProbabilities(torch.autograd.Function):
+    """Log-softmax, its entry at the given class and its mean over classes, with one common backward pass.
+
+    Autograd would write one gradient matrix for each of the three and add them up. The sum has a closed form,
+    ``softmax * c + b`` plus one entry a row, which costs one matrix.
+    """
+
+    generate_vmap_rule = True
+
+    @staticmethod
+    def forward(logits: Tensor, target: Tensor, dtype: torch.dtype, mean: bool) -> tuple[Tensor, Tensor, Tensor]:
+        log_p = torch.log_softmax(logits, 1, dtype=dtype)
+        given = log_p.gather(1, target.unsqueeze(1)).squeeze(1)
+        return given, log_p.mean(1) if mean else given.new_empty(0), log_p
+
+    @staticmethod
+    def setup_context(ctx: Any, inputs: tuple[Any, ...], output: tuple[Tensor, ...]) -> None:
+        logits, target, _, mean = inputs
+        ctx.mean, ctx.dtype = mean, logits.dtype
+        ctx.save_for_backward(target, output[2])
+        ctx.set_materialize_grads(False)
+
+    @staticmethod
+    def backward(ctx: Any, given: Tensor | None, mean: Tensor | None, full: Tensor | None) -> tuple[Tensor | None, ...]:
+        target, log_p = ctx.saved_tensors
+        if given is None and mean is None and full is None:
+            return None, None, None, None
+        # In place where no graph of this pass itself is wanted: these matrices may be as large as memory allows.
+        again = torch.is_grad_enabled()
+        total = log_p.new_zeros(()) if given is None else given.unsqueeze(1)
+        if mean is not None and ctx.mean:
+            total = total + mean.unsqueeze(1)
+        if full is not None:
+            total = total + full.sum(1, keepdim=True)
+        grad = log_p.exp()
+        share = None if mean is None or not ctx.mean else (mean / log_p.shape[1]).unsqueeze(1)
+        if share is None:
+            grad = grad * -total if again else grad.mul_(-total)
+        else:
+            grad = share - grad * total if again else torch.addcmul(share, grad, total, value=-1, out=grad)
+        if full is not None:
+            grad = grad + full if again else grad.add_(full)
+        if given is not None:
+            index = target.unsqueeze(1)
+            entry = given.unsqueeze(1)
+            grad = grad.scatter_add(1, index, entry) if again else grad.scatter_add_(1, index, entry)
+        return grad.to(ctx.dtype), None, None, None
+
+
+class Evidence:
+    """Logits and a label, and all that follows from them, each computed when first asked for.
+
+    ``logits`` has shape ``(N, K, ...)``. A label of class indices ``(N, ...)`` asks for the loss of the given class: then
+    ``log_p_y`` and the row statistics have shape ``(N, ...)``. A label of probabilities ``(N, K, ...)`` asks for the loss
+    of every class: then ``log_p_y`` has shape ``(N, K, ...)`` and the row statistics ``(N, 1, ...)``, so that one formula
+    serves both, and :meth:`average` takes the expectation under the label.
+
+    >>> e = Evidence(torch.zeros(1, 4), torch.tensor([2]))
+    >>> e.log_p_y.shape, e.sum_classes(e.p).item()
+    (torch.Size([1]), 1.0)
+    """
+
+    def __init__(
+        self,
+        logits: Tensor,
+        target: Tensor,
+        *,
+        weight: Tensor | None = None,
+        mean: bool = False,
+        views: tuple[Tensor, ...] = (),
+    ) -> None:
+        self.logits, self.target, self.weight = logits, target, weight
+        self.soft = target.is_floating_point()
+        self.views = views or (logits,)
+        self._mean_wanted = mean
+        self._log_p: Tensor | None = None
+        self._given: Tensor | None = None
+        self._mean: Tensor | None = None
+
+    @property
+    def num_classes(self) -> int:
+        """``K``."""
+        return self.logits.shape[1]
+
+    def _read(self) -> None:
+        logits, dtype = self.logits, working_dtype(self.logits)
+        if self.soft:
+            self._log_p = self._given = torch.log_softmax(logits, 1, dtype=dtype)
+        elif logits.numel() >= _FUSE_FROM and not torch.compiler.is_compiling():
+            given, mean, self._log_p = _LogProbabilities.apply(logits, self.target, dtype, self._mean_wanted)  # type: ignore[no-untyped-call]
+            self._given, self._mean = given, mean if self._mean_wanted else None
+        else:
+            self._log_p = torch.log_softmax(logits, 1, dtype=dtype)
+            self._given = -F.nll_loss(self._log_p, self.target, reduction="none")
+
+    @property
+    def log_p(self) -> Tensor:
+        """``log p``, all classes, ``(N, K, ...)``."""
+        if self._log_p is None:
+            self._read()
+        assert self._log_p is not None
+        return self._log_p
+
+    @property
+    def p(self) -> Tensor:
+        """``p = softmax(logits)``, all classes, ``(N, K, ...)``."""
+        return self.log_p.exp()
+
+    @property
+    def log_p_y(self) -> Tensor:
+        """``log u``: the log-probability of the given class, or of each class where the label is soft."""
+        if self._given is None:
+            self._read()
+        assert self._given is not None
+        return self._given
+
+    @property
+    def p_y(self) -> Tensor:
+        """``u``: the probability of the given class, or of each class where the label is soft."""
+        return self.log_p_y.exp()
+
+    @property
+    def mean_log_p(self) -> Tensor:
+        """The mean of ``log p`` over the classes."""
+        if self._mean is None and self._given is None:
+            self._read()
+        if self._mean is None:
+            self._mean = self.log_p.mean(1, keepdim=self.soft)
+        return self._mean
+
+    def sum_classes(self, values: Tensor) -> Tensor:
+        """Sum ``(N, K, ...)`` values over the classes, in a shape that goes with :attr:`log_p_y`."""
+        return values.sum(1, keepdim=self.soft)
+
+    def average(self, values: Tensor) -> Tensor:
+        """Apply class weights and take the expectation under the label: the loss of each position, ``(N, ...)``."""
+        if not self.soft:
+            return values if self.weight is None else values * self.weight[self.target]
+        label = self.target.to(values.dtype)
+        if self.weight is not None:
+            label = label * self.weight.view(-1, *[1] * (label.dim() - 2))
+        return (label * values).sum(1)
+
+    def with_logits(self, logits: Tensor) -> Evidence:
+        """Return the same label over other logits."""
+        return Evidence(logits, self.target, weight=self.weight, mean=self._mean_wanted)
+
+    def with_log_p(self, log_p: Tensor) -> Evidence:
+        """Return the same label over other log-probabilities, taken as they are."""
+        return self._known(log_p, log_p, self.target)
+
+    def with_label(self, target: Tensor) -> Evidence:
+        """Return another label, of class indices or of probabilities, over the same logits, sharing what is known."""
+        return self._known(self.logits, self.log_p, target)
+
+    def _known(self, logits: Tensor, log_p: Tensor, target: Tensor) -> Evidence:
+        other = Evidence(logits, target, weight=self.weight)
+        other._log_p = log_p
+        other._given = log_p if other.soft else -F.nll_loss(log_p, target, reduction="none")
+        return other
