@@ -13,6 +13,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+
 from reference import REFERENCES, Loss, ce, inverse, l2_norm, probabilities, soft
 
 SHARED = Path(os.environ.get("UNSWAYED_SHARED", Path(__file__).resolve().parents[2] / "shared"))

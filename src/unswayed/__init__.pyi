@@ -1,3 +1,7 @@
+from unswayed import functional as functional
+from unswayed import losses as losses
+from unswayed import noise as noise
+from unswayed import theory as theory
 from unswayed.losses.asymmetric import AEL as AEL
 from unswayed.losses.asymmetric import AGCE as AGCE
 from unswayed.losses.asymmetric import AMSE as AMSE
@@ -9,6 +13,7 @@ from unswayed.losses.bounded import VCE as VCE
 from unswayed.losses.bounded import VEL as VEL
 from unswayed.losses.bounded import VSL as VSL
 from unswayed.losses.bounded import Bounded as Bounded
+from unswayed.losses.bounded import bounded as bounded
 from unswayed.losses.classic import CE as CE
 from unswayed.losses.classic import GCE as GCE
 from unswayed.losses.classic import GJS as GJS
@@ -22,6 +27,7 @@ from unswayed.losses.classic import PHuberGCE as PHuberGCE
 from unswayed.losses.classic import TaylorCE as TaylorCE
 from unswayed.losses.evidence import Evidence as Evidence
 from unswayed.losses.expression import SpecError as SpecError
+from unswayed.losses.expression import loss as loss
 from unswayed.losses.info import LossInfo as LossInfo
 from unswayed.losses.info import Param as Param
 from unswayed.losses.normalized import NCE as NCE
@@ -31,6 +37,12 @@ from unswayed.losses.normalized import NMAE as NMAE
 from unswayed.losses.normalized import NNCE as NNCE
 from unswayed.losses.normalized import NNFL as NNFL
 from unswayed.losses.normalized import NRCE as NRCE
+from unswayed.losses.presets import Preset as Preset
+from unswayed.losses.presets import list_presets as list_presets
+from unswayed.losses.presets import preset as preset
+from unswayed.losses.registry import info as info
+from unswayed.losses.registry import list_losses as list_losses
+from unswayed.losses.registry import register as register
 from unswayed.losses.wrapped import BackwardCorrection as BackwardCorrection
 from unswayed.losses.wrapped import Bootstrap as Bootstrap
 from unswayed.losses.wrapped import EpsSoftmax as EpsSoftmax
@@ -38,16 +50,5 @@ from unswayed.losses.wrapped import ForwardCorrection as ForwardCorrection
 from unswayed.losses.wrapped import LabelSmoothing as LabelSmoothing
 from unswayed.losses.wrapped import LogitClip as LogitClip
 from unswayed.losses.wrapped import Sparse as Sparse
-from unswayed.losses.bounded import bounded as bounded
-from unswayed.losses.expression import loss as loss
-from unswayed.losses.presets import Preset as Preset
-from unswayed.losses.presets import list_presets as list_presets
-from unswayed.losses.presets import preset as preset
-from unswayed.losses.registry import info as info
-from unswayed.losses.registry import list_losses as list_losses
-from unswayed.losses.registry import register as register
-from unswayed import functional as functional
-from unswayed import losses as losses
-from unswayed import noise as noise
-from unswayed import theory as theory
+
 __version__: str

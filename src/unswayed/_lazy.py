@@ -15,7 +15,7 @@ from typing import Any
 
 
 def attach(package: str, init_file: str) -> tuple[Callable[[str], Any], Callable[[], list[str]], list[str]]:
-    """Return ``__getattr__``, ``__dir__`` and ``__all__`` for ``package``, read from the stub beside its ``__init__``."""
+    """Return ``__getattr__``, ``__dir__`` and ``__all__`` for ``package``, from the stub beside its ``__init__``."""
     home: dict[str, tuple[str, str | None]] = {}
     for node in ast.parse(Path(init_file).with_suffix(".pyi").read_text(encoding="utf-8")).body:
         if isinstance(node, ast.ImportFrom):

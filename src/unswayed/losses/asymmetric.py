@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from typing import Any
 
 import torch
@@ -32,7 +33,7 @@ class AGCE(PointwiseLoss):
 
     def pointwise(self, log_p: Tensor) -> Tensor:
         """Return ``[(a+1)^q - (a+u)^q] / q``."""
-        return ((self.a + 1) ** self.q - (self.a + log_p.exp()) ** self.q) / self.q
+        return (math.pow(self.a + 1, self.q) - torch.pow(self.a + log_p.exp(), self.q)) / self.q
 
 
 class AUL(PointwiseLoss):
@@ -55,7 +56,7 @@ class AUL(PointwiseLoss):
 
     def pointwise(self, log_p: Tensor) -> Tensor:
         """Return ``[(a-u)^q - (a-1)^q] / q``."""
-        return ((self.a - log_p.exp()) ** self.q - (self.a - 1) ** self.q) / self.q
+        return (torch.pow(self.a - log_p.exp(), self.q) - math.pow(self.a - 1, self.q)) / self.q
 
 
 class AEL(PointwiseLoss):

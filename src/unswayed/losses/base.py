@@ -17,7 +17,7 @@ REDUCTIONS = ("mean", "sum", "none")
 
 
 class Options(TypedDict, total=False):
-    """The options that every loss takes when it is built; they mean what they mean for ``torch.nn.CrossEntropyLoss``."""
+    """The options that every loss takes when it is built; as ``torch.nn.CrossEntropyLoss`` means them."""
 
     weight: Tensor | Sequence[float] | None
     ignore_index: int
@@ -46,6 +46,9 @@ class Loss(nn.Module):
     # Attributes whose name in specs is another one.
     _spec_names: ClassVar[dict[str, str]] = {}
     weight: Tensor | None
+    ignore_index: int
+    reduction: str
+    _params: tuple[str, ...]
 
     def __init__(
         self,
@@ -186,7 +189,9 @@ class Loss(nn.Module):
     def _weight_for(self, logits: Tensor, dtype: torch.dtype) -> Tensor:
         assert self.weight is not None
         if self.weight.shape[0] != logits.shape[1]:
-            raise ValueError(f"weight has {self.weight.shape[0]} entries, but the logits have {logits.shape[1]} classes")
+            raise ValueError(
+                f"weight has {self.weight.shape[0]} entries, but the logits have {logits.shape[1]} classes"
+            )
         return self.weight.to(dtype)
 
     def _sample_weight_for(self, sample_weight: Tensor, loss: Tensor) -> Tensor:
@@ -362,4 +367,3 @@ def _class_weights(weight: Tensor | Sequence[float]) -> Tensor:
         place = int(wrong.nonzero()[0])
         raise ValueError(f"weight[{place}] = {values[place].item()} is not allowed; class weights are finite and >= 0")
     return values
-

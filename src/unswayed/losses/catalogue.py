@@ -15,7 +15,7 @@ GHOSH = "Ghosh, Kumar and Sastry, Robust Loss Functions under Label Noise for De
 APL = "Ma et al., Normalized Loss Functions for Deep Learning with Noisy Labels, ICML 2020"
 ALF = "Zhou et al., Asymmetric Loss Functions for Learning with Noisy Labels, ICML 2021"
 ANL = "Ye et al., Active Negative Loss Functions for Learning with Noisy Labels, NeurIPS 2023"
-GCE = "Zhang and Sabuncu, Generalized Cross Entropy Loss for Training Deep Neural Networks with Noisy Labels, NeurIPS 2018"
+GCE = "Zhang and Sabuncu, Generalized Cross Entropy Loss for Training Deep Neural Networks, NeurIPS 2018"
 SCE = "Wang et al., Symmetric Cross Entropy for Robust Learning with Noisy Labels, ICCV 2019"
 FOCAL = "Lin et al., Focal Loss for Dense Object Detection, ICCV 2017"
 TAYLOR = "Feng et al., Can Cross Entropy Loss Be Robust to Label Noise?, IJCAI 2020"
@@ -451,7 +451,7 @@ def _fill() -> None:
         ratio_of=_vce_ratio,
         shape_of=_convex,
         reduces_to=("vce(a=0) = ce", "a (vce(a) + log(1+a)) → mae(scale=1) as a→∞"),
-        why_default="v = 2 is certified up to 81.8 % symmetric noise at K = 10 and fits well; it did well on several kinds of noise in first tries",
+        why_default="v = 2: certified up to 81.8 % symmetric noise at K = 10, and still fits well in first tries",
     )
     _add(
         "vel",

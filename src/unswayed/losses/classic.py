@@ -18,8 +18,8 @@ _TINY = 1e-30
 def one_minus_exp(x: Tensor) -> Tensor:
     """Return ``1 - exp(x)`` for ``x <= 0``, exact near 0, and with the exact gradient far below it.
 
-    ``expm1`` alone loses the gradient ``exp(x)`` once it is below the last digit of 1; ``1 - exp`` alone loses the value
-    near 0.
+    ``expm1`` alone loses the gradient ``exp(x)`` once it is below the last digit of 1; ``1 - exp`` alone loses the
+    value near 0.
     """
     return torch.where(x > -0.5, -torch.expm1(x), 1 - torch.exp(x))
 
@@ -206,15 +206,16 @@ class JS(PointwiseLoss):
 class GJS(Loss):
     """Generalised Jensen-Shannon divergence of the label and several predictions of one example.
 
-    ``[pi KL(e_y || m) + (1-pi)/M sum_i KL(p_i || m)] / Z``, ``m = pi e_y + (1-pi)/M sum_i p_i``, ``Z`` as in :class:`JS`.
-    Call it with a sequence of ``M`` logits of one shape, as from several augmentations; one tensor is :class:`JS`.
+    ``[pi KL(e_y || m) + (1-pi)/M sum_i KL(p_i || m)] / Z``, ``m = pi e_y + (1-pi)/M sum_i p_i``, with ``Z`` as in
+    :class:`JS`. Call it with a sequence of ``M`` logits of one shape, as from several augmentations; one tensor gives
+    :class:`JS`.
 
     Args:
         pi: weight of the label, ``0 < pi < 1``.
 
     >>> weak, strong = torch.tensor([[2.0, 0.0]]), torch.tensor([[1.0, 0.5]])
     >>> GJS(pi=0.5)([weak, strong], torch.tensor([0]))
-    tensor(0.2708)
+    tensor(0.3409)
     """
 
     name = "gjs"

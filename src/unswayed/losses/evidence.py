@@ -69,10 +69,10 @@ class _LogProbabilities(torch.autograd.Function):
 class Evidence:
     """Logits and a label, and all that follows from them, each computed when first asked for.
 
-    ``logits`` has shape ``(N, K, ...)``. A label of class indices ``(N, ...)`` asks for the loss of the given class: then
-    ``log_p_y`` and the row statistics have shape ``(N, ...)``. A label of probabilities ``(N, K, ...)`` asks for the loss
-    of every class: then ``log_p_y`` has shape ``(N, K, ...)`` and the row statistics ``(N, 1, ...)``, so that one formula
-    serves both, and :meth:`average` takes the expectation under the label.
+    ``logits`` has shape ``(N, K, ...)``. A label of class indices ``(N, ...)`` asks for the loss of the given class:
+    then ``log_p_y`` and the row statistics have shape ``(N, ...)``. A label of probabilities ``(N, K, ...)`` asks for
+    the loss of every class: then ``log_p_y`` has shape ``(N, K, ...)`` and the row statistics ``(N, 1, ...)``, so that
+    one formula serves both, and :meth:`average` takes the expectation under the label.
 
     >>> e = Evidence(torch.zeros(1, 4), torch.tensor([2]))
     >>> e.log_p_y.shape, e.sum_classes(e.p).item()

@@ -68,8 +68,8 @@ class Reader:
                     raise self.fail(node, f"{ast.unparse(node)} is too large a number")
                 return value
             case ast.UnaryOp(op=ast.USub() | ast.UAdd() as sign, operand=inner):
-                value = self.number(inner)
-                return value if value is None or isinstance(sign, ast.UAdd) else -value
+                size = self.number(inner)
+                return size if size is None or isinstance(sign, ast.UAdd) else -size
             case ast.BinOp(left=left, op=ast.Mult(), right=right):
                 a, b = self.number(left), self.number(right)
                 return None if a is None or b is None else a * b
@@ -89,7 +89,9 @@ class Reader:
                 return word
             case ast.List(elts=items) | ast.Tuple(elts=items):
                 return [self.value(item) for item in items]
-        raise self.fail(node, "this is no value", "allowed: a number, a word, a \"string\", true, false, a list of numbers")
+        raise self.fail(
+            node, "this is no value", 'allowed: a number, a word, a "string", true, false, a list of numbers'
+        )
 
     def call(self, node: ast.expr) -> tuple[str, list[ast.expr], list[ast.keyword]] | None:
         """Split ``name`` or ``name(...)``; ``None`` for anything else."""
@@ -126,9 +128,9 @@ GRAMMAR = "a spec is made of losses like vce(a=4), numbers, +, - and *: nce + 10
 def loss(spec: str | Loss, **options: Any) -> Loss:
     """Build a loss from its spec; ``weight``, ``ignore_index`` and ``reduction`` apply to the whole of it.
 
-    The grammar: names of losses with positional or keyword arguments (numbers, nested losses, words, lists of numbers),
-    and ``+``, ``-`` and ``*`` by numbers. Names are not case-sensitive. Nothing is evaluated. A loss instead of a spec is
-    returned as it is.
+    The grammar: names of losses with positional or keyword arguments (numbers, nested losses, words, lists of
+    numbers), and ``+``, ``-`` and ``*`` by numbers. Names are not case-sensitive. Nothing is evaluated. A loss instead
+    of a spec is returned as it is.
 
     >>> loss("nce + 10*vce(4)")
     nce + 10*vce(a=4)
@@ -182,9 +184,7 @@ def _terms(reader: Reader, node: ast.expr, options: dict[str, Any]) -> list[tupl
     return [(1.0, _maker(reader, node, *call))]
 
 
-def _maker(
-    reader: Reader, node: ast.expr, name: str, args: list[ast.expr], keywords: list[ast.keyword]
-) -> Make:
+def _maker(reader: Reader, node: ast.expr, name: str, args: list[ast.expr], keywords: list[ast.keyword]) -> Make:
     known = list_losses()
     if name.lower() not in known:
         raise reader.fail(node, f"unknown loss {name!r}{did_you_mean(name, known)}", "known: " + ", ".join(known))

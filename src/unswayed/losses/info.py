@@ -98,6 +98,7 @@ class LossInfo:
     there is no closed form). ``shape`` is ``convex``, ``strictly convex``, ``linear``, ``concave`` or ``""`` as a
     function of ``u``, for the parameters given to ``shape_of`` where it depends on them.
 
+    >>> from unswayed import info
     >>> info("vce").ratio_of({"a": 4.0})
     1.25
     """
@@ -126,6 +127,7 @@ class LossInfo:
     def cls(self) -> type[Loss]:
         """The class of the loss (imports torch).
 
+        >>> from unswayed import info
         >>> info("vce").cls
         <class 'unswayed.losses.bounded.VCE'>
         """
@@ -138,6 +140,7 @@ class LossInfo:
     def defaults(self) -> dict[str, Any]:
         """Parameter names and defaults, without the required ones.
 
+        >>> from unswayed import info
         >>> info("agce").defaults
         {'a': 0.6, 'q': 0.6}
         """
@@ -147,6 +150,7 @@ class LossInfo:
     def signature(self) -> str:
         """The spec with all defaults written out.
 
+        >>> from unswayed import info
         >>> info("agce").signature
         'agce(a=0.6, q=0.6)'
         """
@@ -155,6 +159,11 @@ class LossInfo:
 
     def check(self, params: Mapping[str, Any]) -> dict[str, Any]:
         """Return all parameters in order, checked against their ranges."""
+        names = [p.name for p in self.params]
+        for name in params:
+            if name not in names:
+                takes = f"it takes {', '.join(names)}" if names else "it takes none"
+                raise TypeError(f"{self.name} has no parameter {name!r}{did_you_mean(name, names)}; {takes}")
         return {p.name: p.check(self.name, params[p.name]) for p in self.params}
 
 

@@ -106,7 +106,9 @@ class _Negative(Loss):
     def formula(self, e: Evidence) -> Tensor:
         """Return ``1 - (A - l(u)) / sum_k (A - l(p_k))``."""
         if self.p_min * e.num_classes >= 1:
-            raise ValueError(f"{self.name}: p_min={self.p_min:g} is not below 1/K = 1/{e.num_classes}; give a smaller one")
+            raise ValueError(
+                f"{self.name}: p_min={self.p_min:g} is not below 1/K = 1/{e.num_classes}; give a smaller one"
+            )
         return 1 - self.flipped(e.log_p_y) / e.sum_classes(self.flipped(e.log_p))
 
 
@@ -153,5 +155,5 @@ class NNFL(_Negative):
     def flipped(self, log_p: Tensor) -> Tensor:
         """Return ``A - focal(p)``."""
         floor = math.log(self.p_min)
-        ceiling = -floor * (1 - self.p_min) ** self.gamma
+        ceiling = -floor * math.pow(1 - self.p_min, self.gamma)
         return ceiling - focal(torch.clamp_min(log_p, floor), self.gamma)

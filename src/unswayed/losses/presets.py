@@ -48,8 +48,9 @@ class Preset:
     ``method`` is what users type (lower-case, ``+`` without spaces), ``spec`` the loss in its canonical form,
     ``source`` where the numbers come from, and ``notes`` the known disagreements and gaps. ``variants`` pairs
     a label (who publishes it, or for which noise) with another spec. ``l1`` is the weight of an L1 penalty on
-    all parameters that belongs to the published setting, and ``l2`` a weight decay that belongs to this method
-    rather than to the general recipe; both are matters of training, so :meth:`loss` does not contain them.
+    all parameters that belongs to the published setting, and ``l2`` a weight decay that belongs to this
+    method rather than to the general recipe; both are matters of training, so :meth:`loss` does not contain
+    them.
 
     >>> one = preset("vce", dataset="clothing1m")
     >>> one.spec, one.source
@@ -120,12 +121,12 @@ _LOSS_NOTES: tuple[tuple[str, str], ...] = (
 
 _L1: Mapping[str, float] = {"cifar10": 5e-5, "cifar100": 5e-6, "webvision": 6e-5}
 _L1_NOTES: Mapping[str, str] = {
-    "cifar10": "The paper states L1 5e-5 for every method; JAL code, by the same first author, has L1 with AMSE, "
-    "NNCE and NNFL only, and L2 1e-4 with the rest.",
-    "cifar100": "The paper states L1 5e-6 for every method; JAL code, by the same first author, has L1 with AMSE, "
-    "NNCE (5e-7) and NNFL only, and L2 1e-5 with the rest.",
-    "webvision": "The paper states L1 6e-5; ANL code has L1 5e-6, with its own losses only, and public recipes "
-    "have L2 3e-5.",
+    "cifar10": "The paper states L1 5e-5 for every method; JAL code, by the same first author, has L1 with "
+    "AMSE, NNCE and NNFL only, and L2 1e-4 with the rest.",
+    "cifar100": "The paper states L1 5e-6 for every method; JAL code, by the same first author, has L1 with "
+    "AMSE, NNCE (5e-7) and NNFL only, and L2 1e-5 with the rest.",
+    "webvision": "The paper states L1 6e-5; ANL code has L1 5e-6, with its own losses only, and public "
+    "recipes have L2 3e-5.",
 }
 _QUOTED = "The paper quotes the accuracy of this baseline from the ANL paper."
 _ALPHA_ZERO = "The published weight of NCE is 0 on MNIST, so only the other loss is left."
@@ -138,12 +139,8 @@ _LC_CODE = (
     "this cannot be written as a spec unless delta is 1."
 )
 _LC_DELTA = "{} gives delta = {} without defining it; the spec takes it for the largest norm of the logits."
-_LC_STRETCH = (
-    "At {0} that code stretches norms between {1} and {0} to {0}, and clips larger ones as the spec does."
-)
-_LC_AXIS = (
-    "If delta was read off an axis of 1/tau in the LC paper, the bound is 1/delta (plausible, not proven)."
-)
+_LC_STRETCH = "At {0} it stretches norms from {1} to {0} up to {0}, and clips longer ones like the spec."
+_LC_AXIS = "If delta was read off a 1/tau axis in the LC paper, the bound is 1/delta (plausible, unproven)."
 _LC_OFFICIAL = (
     "The authors' own code (LC) tests the norm against temp but rescales to 1/temp, "
     "which agrees with the definition only at temp = 1."
@@ -153,14 +150,10 @@ _RATIO = (
     "that many times as likely as any other."
 )
 _FAILS = "{} here, above what the paper's own asymmetric condition allows at asymmetric {}."
-_UNSCALED = (
-    "The WebVision configs do not divide by Z = -(1-pi) log(1-pi); the coefficient, Z, undoes our division."
-)
-_GJS_VIEWS = (
-    "GJS needs several predictions per example: its authors use two strong augmentations of each image."
-)
+_UNSCALED = "WebVision configs do not divide by Z = -(1-pi) log(1-pi), so the coefficient is Z."
+_GJS_VIEWS = "GJS needs several predictions per example; its authors use two augmentations of each."
 _ABLATION = "The table that tests VCE alone does not say which a it used."
-_FIGURE = "This is the setting of the t-SNE figure on CIFAR-10, not of a table of results."
+_FIGURE = "This is the setting of the t-SNE and calibration figures, not of a table of results."
 
 
 def _row(
@@ -290,7 +283,7 @@ def _baselines() -> list[Preset]:
             "gce",
             "cifar10",
             "gce(q=0.9)",
-            "The paper has q = 0.9, every public config 0.7.",
+            "The paper has q = 0.9; the five public repositories that were read have 0.7.",
             variants=(("APL, ANL, ALFs, EPS and JAL configs", "gce(q=0.7)"),),
         ),
         _paper("gce", "cifar100", "gce(q=0.7)"),
@@ -389,7 +382,7 @@ def _baselines() -> list[Preset]:
             "logit_clip(loss=ce, norm=0.5)",
             _LC_DELTA.format("The paper", 0.5),
             _LC_CODE,
-            "At 0.5 that code leaves norms up to 2 alone and shrinks the larger ones to 0.5.",
+            "At 0.5 it leaves norms up to 2 alone and shrinks the larger ones to 0.5.",
             _LC_AXIS,
             _LC_OFFICIAL,
             "A norm of 0.5 at 100 classes keeps every probability of the label between 0.006 and 0.016.",
@@ -859,8 +852,6 @@ def list_presets(method: str | None = None, dataset: str | None = None) -> list[
     >>> [one.method for one in list_presets(dataset="CIFAR-100")][:3]
     ['nce+vce', 'nce+vel', 'nce+vsl']
     """
-    wanted_method = None if method is None else _method(method)
-    wanted_dataset = None if dataset is None else _dataset(dataset, _DATASETS, "known")
     found: Iterable[Preset] = PRESETS
     if method is not None:
         found = _TABLE[_method(method)].values()

@@ -113,7 +113,7 @@ class Sparse(Loss):
             ``class_weight`` here; a tensor or sequence given as ``weight`` means them too.
 
     >>> Sparse(temperature=1.0, p=0.5, weight=1.0)(torch.tensor([[3.0, 4.0]]), torch.tensor([1]))
-    tensor(2.0076)
+    tensor(2.0106)
     """
 
     name = "sparse"
@@ -133,9 +133,10 @@ class Sparse(Loss):
         class_weight: Tensor | Sequence[float] | None = None,
         **options: Any,
     ) -> None:
+        penalty: Any = weight
         if isinstance(weight, (Tensor, Sequence)) and not isinstance(weight, str):
-            weight, class_weight = 1.2, weight
-        super().__init__(loss=loss, temperature=temperature, p=p, penalty=weight, weight=class_weight, **options)
+            penalty, class_weight = 1.2, weight
+        super().__init__(loss=loss, temperature=temperature, p=p, penalty=penalty, weight=class_weight, **options)
 
     def expected(self, e: Evidence) -> Tensor:
         """Return the loss inside plus the penalty, of the normalised logits."""
@@ -179,6 +180,8 @@ class _Correction(Loss):
     _fp32: Tensor
 
     def __init__(self, loss: Loss | str, T: Any, **options: Any) -> None:
+        if T is None:
+            raise ValueError(f"{self.name} needs T, the matrix of how labels go wrong: nested lists, array or file")
         self._exact: Matrix = transition_matrix(T, f"{self.name}: T")
         T = T if isinstance(T, str) else tuple(tuple(row) for row in self._exact.tolist())
         super().__init__(loss=loss, T=T, **options)
@@ -203,8 +206,8 @@ class ForwardCorrection(_Correction):
 
     Args:
         loss: the loss inside, or its spec.
-        T: row-stochastic ``K x K`` matrix, ``T[i][j]`` the probability that true class ``i`` is labelled ``j``, as nested
-            lists, array, tensor, or the path of a ``.csv`` or ``.npy`` file. Each label must occur in it.
+        T: row-stochastic ``K x K`` matrix, ``T[i][j]`` the probability that true class ``i`` is labelled ``j``, as
+            nested lists, array, tensor, or the path of a ``.csv`` or ``.npy`` file. Each label must occur in it.
 
     >>> ForwardCorrection(T=[[0.8, 0.2], [0.4, 0.6]])(torch.tensor([[0.0, 100.0]]), torch.tensor([0]))   # -log 0.4
     tensor(0.9163)
@@ -254,8 +257,7 @@ class BackwardCorrection(_Correction):
     def _used(self, matrix: Matrix) -> Matrix:
         if not np.linalg.cond(matrix) < 1e10:
             raise ValueError(f"{self.name}: T cannot be inverted (condition number {np.linalg.cond(matrix):.1e})")
-        inverse: Matrix = np.linalg.inv(matrix)
-        return inverse
+        return np.asarray(np.linalg.inv(matrix), dtype=np.float64)
 
     def expected(self, e: Evidence) -> Tensor:
         """Return the loss inside, under the corrected label."""

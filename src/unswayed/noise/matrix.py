@@ -39,7 +39,9 @@ def transition_matrix(source: Any, what: str = "matrix") -> Matrix:
 
 def _read(path: Path, what: str) -> Any:
     if path.suffix not in (".csv", ".npy"):
-        raise ValueError(f"{what} {str(path)!r}: give a .csv file (numbers, comma-separated, one row a line) or a .npy one")
+        raise ValueError(
+            f"{what} {str(path)!r}: give a .csv file (numbers, comma-separated, one row a line) or a .npy one"
+        )
     if not path.is_file():
         raise ValueError(f"{what} {str(path)!r}: there is no such file")
     try:
