@@ -26,10 +26,8 @@ from unswayed.losses.classic import PHuberCE as PHuberCE
 from unswayed.losses.classic import PHuberGCE as PHuberGCE
 from unswayed.losses.classic import TaylorCE as TaylorCE
 from unswayed.losses.evidence import Evidence as Evidence
-from unswayed.losses.expression import SpecError as SpecError
 from unswayed.losses.expression import loss as loss
 from unswayed.losses.info import LossInfo as LossInfo
-from unswayed.losses.info import Param as Param
 from unswayed.losses.normalized import NCE as NCE
 from unswayed.losses.normalized import NFL as NFL
 from unswayed.losses.normalized import NGCE as NGCE
@@ -50,5 +48,7 @@ from unswayed.losses.wrapped import ForwardCorrection as ForwardCorrection
 from unswayed.losses.wrapped import LabelSmoothing as LabelSmoothing
 from unswayed.losses.wrapped import LogitClip as LogitClip
 from unswayed.losses.wrapped import Sparse as Sparse
+from unswayed.spec import Param as Param
+from unswayed.spec import SpecError as SpecError
 
 __version__: str

@@ -21,9 +21,7 @@ from unswayed.losses.classic import PHuberCE as PHuberCE
 from unswayed.losses.classic import PHuberGCE as PHuberGCE
 from unswayed.losses.classic import TaylorCE as TaylorCE
 from unswayed.losses.evidence import Evidence as Evidence
-from unswayed.losses.expression import SpecError as SpecError
 from unswayed.losses.info import LossInfo as LossInfo
-from unswayed.losses.info import Param as Param
 from unswayed.losses.normalized import NCE as NCE
 from unswayed.losses.normalized import NFL as NFL
 from unswayed.losses.normalized import NGCE as NGCE

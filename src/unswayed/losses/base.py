@@ -10,8 +10,8 @@ import torch
 from torch import Tensor, nn
 
 from unswayed.losses.evidence import Evidence, working_dtype
-from unswayed.losses.info import did_you_mean, write
 from unswayed.losses.registry import info
+from unswayed.spec import did_you_mean, write
 
 REDUCTIONS = ("mean", "sum", "none")
 

@@ -141,7 +141,7 @@ def _solve(loss: Loss, v: float, by: str) -> tuple[float, float, float]:
     """Return ``(log c, value, slope)`` of the construction: the shift or factor, or the point of the tangent."""
 
     def at(log_u: float) -> float:
-        return float(slope(loss, torch.tensor([log_u])))
+        return float(slope(loss, torch.tensor([log_u], dtype=torch.float64)))
 
     def ratio(first: float, last: float) -> float:
         top, least = at(first), at(last)

@@ -6,7 +6,8 @@ import math
 from collections.abc import Mapping
 from typing import Any
 
-from unswayed.losses.info import REQUIRED, LossInfo, Param
+from unswayed.losses.info import LossInfo
+from unswayed.spec import REQUIRED, Param
 
 Values = Mapping[str, Any]
 
@@ -31,19 +32,7 @@ CORRECTION = "Patrini et al., Making Deep Neural Networks Robust to Label Noise:
 
 CONDITION = "if v <= w_t/w_i"
 DOMINANT = "whenever the true label dominates"
-
-
-def _convex(_: Values) -> str:
-    return "strictly convex"
-
-
-def _linear(_: Values) -> str:
-    return "linear"
-
-
-def _power_shape(exponent: float) -> str:
-    """Shape of a decreasing loss whose slope goes as -(u + const)^(exponent - 1)."""
-    return "linear" if exponent == 1 else "strictly convex" if exponent < 1 else "concave"
+IN_THE_LIMIT = "beside an asymmetric loss, in the limit"
 
 
 def _one(_: Values) -> float:
@@ -116,7 +105,6 @@ def _fill() -> None:
         bounded=False,
         ratio="inf",
         ratio_of=_infinite,
-        shape_of=_convex,
         reduces_to=("vce(a=0)", "focal(gamma=0)", "gce(q→0)", "torch.nn.CrossEntropyLoss"),
     )
     _add(
@@ -139,7 +127,6 @@ def _fill() -> None:
         asymmetric=DOMINANT,
         ratio="1",
         ratio_of=_one,
-        shape_of=_linear,
         reduces_to=("mae(scale=1) = gce(q=1) = taylor_ce(t=1)",),
     )
     _add(
@@ -168,7 +155,6 @@ def _fill() -> None:
         asymmetric=DOMINANT,
         ratio="1",
         ratio_of=_one,
-        shape_of=_linear,
         reduces_to=("rce(A) = -A/2 * mae(scale=2)",),
         why_default="-4 is what the papers say",
     )
@@ -187,7 +173,6 @@ def _fill() -> None:
         bounded=False,
         ratio="inf (1 if alpha = 0)",
         ratio_of=_sce_ratio,
-        shape_of=lambda p: "strictly convex" if p["alpha"] else "linear",
         reduces_to=("sce = alpha*ce + beta*rce(A)",),
         why_default="published for CIFAR-10",
     )
@@ -201,7 +186,6 @@ def _fill() -> None:
         params=(Param("q", 0.7, "0 is cross entropy, 1 is MAE", low=0, high=1, open_low=True),),
         ratio="inf (1 if q = 1)",
         ratio_of=lambda p: 1.0 if p["q"] == 1 else math.inf,
-        shape_of=lambda p: _power_shape(p["q"]),
         reduces_to=("gce(q→0) = ce", "gce(q=1) = mae(scale=1)"),
         why_default="0.7 is what its authors use",
     )
@@ -216,7 +200,6 @@ def _fill() -> None:
         asymmetric=CONDITION,
         ratio="t",
         ratio_of=lambda p: float(p["t"]),
-        shape_of=lambda p: "linear" if p["t"] == 1 else "strictly convex",
         reduces_to=("taylor_ce(t=1) = mae(scale=1)", "taylor_ce(t→∞) = ce"),
         why_default="the smallest that is not MAE; no value is published in code",
     )
@@ -230,7 +213,6 @@ def _fill() -> None:
         params=(Param("pi", 0.5, "weight of the label", low=0, high=1, open_low=True, open_high=True),),
         ratio="inf",
         ratio_of=_infinite,
-        shape_of=_convex,
         reduces_to=("js(pi→0) = ce", "js(pi→1) = mae(scale=1)", "js(pi) = gjs(pi) with one prediction"),
         why_default="the middle of what its authors use (0.1 to 0.9)",
     )
@@ -267,7 +249,6 @@ def _fill() -> None:
         asymmetric=CONDITION,
         ratio="tau",
         ratio_of=lambda p: float(p["tau"]),
-        shape_of=lambda p: "linear" if p["tau"] == 1 else "convex",
         smooth=False,
         reduces_to=('phuber_ce(tau) = bounded(ce, v=tau, by="linear")',),
         why_default="10 is what public code uses",
@@ -286,7 +267,6 @@ def _fill() -> None:
         asymmetric=CONDITION,
         ratio="tau (1 if q = 1)",
         ratio_of=lambda p: 1.0 if p["q"] == 1 else float(p["tau"]),
-        shape_of=lambda p: "linear" if p["tau"] == 1 or p["q"] == 1 else "convex",
         smooth=False,
         reduces_to=('phuber_gce(q, tau) = bounded(gce(q), v=tau, by="linear")',),
         why_default="0.7 and 10 are what public code uses",
@@ -299,6 +279,7 @@ def _fill() -> None:
         r"\frac{\log u}{\sum_k\log p_k}",
         APL,
         symmetric=True,
+        asymmetric=IN_THE_LIMIT,
         pointwise=False,
     )
     _add(
@@ -310,6 +291,7 @@ def _fill() -> None:
         APL,
         params=(_GAMMA,),
         symmetric=True,
+        asymmetric=IN_THE_LIMIT,
         pointwise=False,
         reduces_to=("nfl(gamma=0) = nce",),
         why_default="0.5 is published",
@@ -343,7 +325,6 @@ def _fill() -> None:
             pointwise=False,
             ratio="1",
             ratio_of=_one,
-            shape_of=_linear,
             reduces_to=("nmae = nrce = mae(scale=1) / (K-1)",),
         )
     _add(
@@ -389,7 +370,6 @@ def _fill() -> None:
         asymmetric=f"{CONDITION}; always for q >= 1",
         ratio="((a+1)/a)^|q-1|",
         ratio_of=_agce_ratio,
-        shape_of=lambda p: _power_shape(p["q"]),
         reduces_to=("agce(a, q→0) = vce(a) + log(1+a)", "agce(a, q=1) = mae(scale=1)"),
         why_default="published for CIFAR",
     )
@@ -407,7 +387,6 @@ def _fill() -> None:
         asymmetric=f"{CONDITION}; always for q <= 1",
         ratio="(a/(a-1))^|q-1|",
         ratio_of=_aul_ratio,
-        shape_of=lambda p: _power_shape(2 - p["q"]),
         reduces_to=("aul(a, q=1) = mae(scale=1)",),
         why_default="published for CIFAR",
     )
@@ -422,7 +401,6 @@ def _fill() -> None:
         asymmetric=CONDITION,
         ratio="e^(1/a)",
         ratio_of=_ael_ratio,
-        shape_of=_convex,
         reduces_to=("ael(a=1) = vel(a=e)", "ael(a) = vel(e^(1/a))"),
         why_default="published for CIFAR",
     )
@@ -449,7 +427,6 @@ def _fill() -> None:
         asymmetric=CONDITION,
         ratio="(1+a)/a",
         ratio_of=_vce_ratio,
-        shape_of=_convex,
         reduces_to=("vce(a=0) = ce", "a (vce(a) + log(1+a)) → mae(scale=1) as a→∞"),
         why_default="v = 2: certified up to 81.8 % symmetric noise at K = 10, and still fits well in first tries",
     )
@@ -464,7 +441,6 @@ def _fill() -> None:
         asymmetric=CONDITION,
         ratio="a",
         ratio_of=lambda p: float(p["a"]),
-        shape_of=_convex,
         reduces_to=("vel(a=e) is the exponential loss", "vel(a) = ael(1/ln a)"),
         why_default="v = 2, as vce",
     )
@@ -479,7 +455,6 @@ def _fill() -> None:
         asymmetric=CONDITION,
         ratio="(1+a) ln2 / (ln2 - ln(1+a))",
         ratio_of=lambda p: vsl_ratio(p["a"]),
-        shape_of=_convex,
         reduces_to=("vsl(a=1) is the square log loss",),
         why_default="v = 1.99, as vce",
     )

@@ -10,11 +10,17 @@ from torch import Tensor
 
 # From this many logits on, a hand-written backward pass beats the overhead of calling it (benchmarks/losses.py).
 _FUSE_FROM = 1 << 17
+# torch's kernel skips one index, -100 unless told otherwise; here every label counts, and a wrong one is an error.
+_NO_CLASS = -(1 << 40)
 
 
 def working_dtype(logits: Tensor) -> torch.dtype:
     """Losses are computed in fp32, whatever the network's precision; float64 stays float64."""
     return torch.float64 if logits.dtype == torch.float64 else torch.float32
+
+
+def _given(log_p: Tensor, target: Tensor) -> Tensor:
+    return -F.nll_loss(log_p, target, reduction="none", ignore_index=_NO_CLASS)
 
 
 class _LogProbabilities(torch.autograd.Function):
@@ -37,7 +43,16 @@ class _LogProbabilities(torch.autograd.Function):
         logits, target, _, mean = inputs
         ctx.mean, ctx.dtype = mean, logits.dtype
         ctx.save_for_backward(target, output[2])
+        ctx.save_for_forward(target, output[2])
         ctx.set_materialize_grads(False)
+
+    @staticmethod
+    def jvp(ctx: Any, logits: Tensor, *_: None) -> tuple[Tensor, Tensor, Tensor]:
+        target, log_p = ctx.saved_tensors
+        tangent = logits.to(log_p.dtype)
+        full = tangent - (log_p.exp() * tangent).sum(1, keepdim=True)
+        given = full.gather(1, target.unsqueeze(1)).squeeze(1)
+        return given, full.mean(1) if ctx.mean else given.new_empty(0), full
 
     @staticmethod
     def backward(ctx: Any, given: Tensor | None, mean: Tensor | None, full: Tensor | None) -> tuple[Tensor | None, ...]:
@@ -110,7 +125,7 @@ class Evidence:
             self._given, self._mean = given, mean if self._mean_wanted else None
         else:
             self._log_p = torch.log_softmax(logits, 1, dtype=dtype)
-            self._given = -F.nll_loss(self._log_p, self.target, reduction="none")
+            self._given = _given(self._log_p, self.target)
 
     @property
     def log_p(self) -> Tensor:
@@ -175,5 +190,5 @@ class Evidence:
     def _known(self, logits: Tensor, log_p: Tensor, target: Tensor) -> Evidence:
         other = Evidence(logits, target, weight=self.weight)
         other._log_p = log_p
-        other._given = log_p if other.soft else -F.nll_loss(log_p, target, reduction="none")
+        other._given = log_p if other.soft else _given(log_p, target)
         return other

@@ -18,7 +18,7 @@ from dataclasses import dataclass
 from types import MappingProxyType
 from typing import TYPE_CHECKING, Any, Final
 
-from unswayed.losses.info import did_you_mean
+from unswayed.spec import did_you_mean
 
 if TYPE_CHECKING:
     from unswayed.losses.base import Loss

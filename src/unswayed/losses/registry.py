@@ -7,7 +7,8 @@ data and imports nothing heavy, so that ``unswayed losses`` answers without torc
 from __future__ import annotations
 
 from unswayed.losses.catalogue import CATALOGUE
-from unswayed.losses.info import LossInfo, did_you_mean
+from unswayed.losses.info import LossInfo
+from unswayed.spec import did_you_mean
 
 _TABLE: dict[str, LossInfo] = {entry.name: entry for entry in CATALOGUE}
 

@@ -1,0 +1,1 @@
+"""What is shown: figures now; tables and pages come with the bench."""
