@@ -248,7 +248,7 @@ class Loss(nn.Module):
         >>> VCE(a=4).spec
         'vce(a=4)'
         """
-        kinds = {p.name: p.kind for p in info(self.name).params}
+        kinds = {p.name: p.kind for p in info(self.name).params} if self._params else {}
         inside = ", ".join(f"{key}={write(value, kinds[key])}" for key, value in self.params.items())
         return f"{self.name}({inside})" if inside else self.name
 

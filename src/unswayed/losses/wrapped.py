@@ -8,7 +8,6 @@ from typing import Any
 
 import numpy as np
 import torch
-import torch.nn.functional as F
 from torch import Tensor
 
 from unswayed.losses.base import Loss
@@ -140,8 +139,10 @@ class Sparse(Loss):
 
     def expected(self, e: Evidence) -> Tensor:
         """Return the loss inside plus the penalty, of the normalised logits."""
-        scaled = F.normalize(e.logits.to(working_dtype(e.logits)), dim=1) / self.temperature
-        inner = e.with_logits(scaled)
+        logits = e.logits.to(working_dtype(e.logits))
+        size = torch.linalg.vector_norm(logits, dim=1, keepdim=True)
+        # Logits that are all 0 have no direction: they stay 0, without a gradient.
+        inner = e.with_logits(logits / (self.temperature * size.masked_fill(size == 0, math.inf)))
         penalty = inner.sum_classes(torch.exp(self.p * inner.log_p))
         return self.loss.expected(inner) + self.penalty * inner.average(penalty)
 

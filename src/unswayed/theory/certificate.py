@@ -239,4 +239,4 @@ def certify(loss: Loss | str | Curve, noise: Noise, num_classes: int | None = No
 
 def _distinct(matrix: Matrix) -> Array:
     """Return the rows that differ as label weights; for named noise with many classes there is one."""
-    return np.unique(np.sort(matrix.round(12), axis=1), axis=0)
+    return np.unique(np.sort(matrix, axis=1), axis=0)

@@ -20,7 +20,7 @@ from unswayed.noise.spec import NoiseSpec
 from unswayed.theory.profile import Array, Curve, Profile, profile
 
 # Thresholds such as 0.2 / (0.8 / 9) carry rounding, and "v <= 2.25" must hold for v = 2.25.
-_ROUNDING = 1e-9
+_ROUNDING = 1e-12
 
 
 @dataclass(frozen=True)

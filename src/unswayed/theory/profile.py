@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+import warnings
 from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any
@@ -111,7 +112,10 @@ def _of_function(function: Curve) -> tuple[Curve, float]:
         return values, np.array(slopes)
 
     try:
-        function(torch.tensor([0.3, 0.6], dtype=torch.float64))
+        with warnings.catch_warnings():
+            # NumPy's and Python's own functions may grumble at tensors before they fail, which is what is asked here.
+            warnings.simplefilter("ignore")
+            function(torch.tensor([0.3, 0.6], dtype=torch.float64))
         values, slopes = by_autograd([0.3, 0.6])
         if values.shape == slopes.shape == (2,):
             return by_autograd, _LOWEST

@@ -1,0 +1,5 @@
+"""``python -m unswayed``."""
+
+from unswayed.cli import main
+
+main()
