@@ -120,13 +120,13 @@ def matrix(classes: int) -> list[list[float]]:
     rows = []
     for i in range(classes):
         others = [float((i + 2 * j) % 5 + 1) for j in range(classes)]
-        others[i] = 0.0
-        rows.append([0.65 + 0.01 * i if i == j else (0.35 - 0.01 * i) * x / sum(others) for j, x in enumerate(others)])
+        others[i], stay = 0.0, 0.65 + 0.01 * (i % 10)
+        rows.append([stay if i == j else (1 - stay) * x / sum(others) for j, x in enumerate(others)])
     return rows
 
 
 def spec(template: str, classes: int) -> str:
-    return template.replace("{T}", str(matrix(classes)))
+    return template.replace("{T}", str(matrix(classes))) if "{T}" in template else template
 
 
 def build(template: str, classes: int, **options: Any) -> Loss:

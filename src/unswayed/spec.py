@@ -8,6 +8,8 @@ from __future__ import annotations
 import ast
 import difflib
 import math
+import re
+import sys
 from collections.abc import Iterable
 from dataclasses import dataclass
 from typing import Any
@@ -41,6 +43,10 @@ def did_you_mean(word: str, known: Iterable[str]) -> str:
     return f"; did you mean {near[0]!r}?" if near else ""
 
 
+_BLANK = re.compile(r"\s")
+_STRING = re.compile(r"""'(?:\\.|[^'\\])*'|"(?:\\.|[^"\\])*\"""")
+
+
 class SpecError(ValueError):
     """A spec that cannot be read: the message shows the place, what is allowed there, and what may have been meant.
 
@@ -55,10 +61,14 @@ class SpecError(ValueError):
 
     def __init__(self, problem: str, spec: str, column: int, allowed: str = "") -> None:
         # A caret can only point into one line.
-        line = " ".join(spec[:column].split("\n")) + " ".join(spec[column:].split("\n"))
+        line = _BLANK.sub(" ", spec)
         start = max(0, column - 80)
         shown = line[start : column + 80]
+        self._parts = (problem, spec, column, allowed)
         super().__init__(f"{problem}\n  {shown}\n  {' ' * (column - start)}^" + (f"\n{allowed}" if allowed else ""))
+
+    def __reduce__(self) -> tuple[type[SpecError], tuple[str, str, int, str]]:
+        return type(self), self._parts
 
 
 class Reader:
@@ -70,38 +80,43 @@ class Reader:
             raise ValueError(f"a spec is a string, not {type(spec).__name__} ({spec!r}); {grammar}")
         if not spec.strip():
             raise SpecError("the spec is empty", spec, 0, grammar)
-        # Brackets allow line breaks inside, and keep Python's own messages about indentation away.
+        # Line breaks mean nothing, and a comment would hide what follows it.
+        self.line = _BLANK.sub(" ", spec)
+        self.indent = len(self.line) - len(self.line.lstrip())
+        hidden = _STRING.sub(lambda found: " " * len(found[0]), self.line).find("#")
+        if hidden >= 0:
+            raise SpecError("this is not a spec", spec, hidden, grammar)
         try:
-            self.tree = ast.parse(f"({spec}\n)", mode="eval").body
+            self.tree = ast.parse(self.line.strip(), mode="eval").body
         except SyntaxError as error:
-            line, offset = (error.lineno or 1) - 1, (error.offset or 1) - 1
-            before = sum(len(part) + 1 for part in spec.split("\n")[:line])
-            column = before + offset - (1 if line == 0 else 0)
-            raise SpecError("this is not a spec", spec, min(max(column, 0), len(spec)), grammar) from None
+            column = self.indent + max((error.offset or 1) - 1, 0)
+            raise SpecError("this is not a spec", spec, min(column, len(spec)), grammar) from None
         except (ValueError, MemoryError, RecursionError) as error:
             raise SpecError(f"this is not a spec ({error})", spec, 0, grammar) from None
 
     def fail(self, node: ast.AST, problem: str, allowed: str = "") -> SpecError:
         """Return the error that points at ``node``."""
-        lines = f"({self.spec}".split("\n")
-        row = getattr(node, "lineno", 1) - 1
-        column = len(lines[row].encode()[: getattr(node, "col_offset", 1)].decode(errors="ignore"))
-        return SpecError(problem, self.spec, max(sum(len(part) + 1 for part in lines[:row]) + column - 1, 0), allowed)
+        before = self.line.strip().encode()[: getattr(node, "col_offset", 0)].decode(errors="ignore")
+        return SpecError(problem, self.spec, self.indent + len(before), allowed)
 
     def number(self, node: ast.expr) -> float | int | None:
         """Return the number that ``node`` writes (products and signs of numbers included), or ``None``."""
         match node:
             case ast.Constant(value=int() | float() as value) if not isinstance(value, bool):
-                if not math.isfinite(float(value)):
-                    raise self.fail(node, f"{ast.unparse(node)} is too large a number")
-                return value
+                return self.finite(node, value)
             case ast.UnaryOp(op=ast.USub() | ast.UAdd() as sign, operand=inner):
                 size = self.number(inner)
                 return size if size is None or isinstance(sign, ast.UAdd) else -size
             case ast.BinOp(left=left, op=ast.Mult(), right=right):
                 a, b = self.number(left), self.number(right)
-                return None if a is None or b is None else a * b
+                return None if a is None or b is None else self.finite(node, a * b)
         return None
+
+    def finite(self, node: ast.expr, value: float | int) -> float | int:
+        """Return ``value``, which ``node`` writes, unless it is too large for a float."""
+        if abs(value) > sys.float_info.max:
+            raise self.fail(node, "this is too large a number")
+        return value
 
     def value(self, node: ast.expr) -> Any:
         """Return the argument that ``node`` writes: number, word, string, flag or list of numbers."""
@@ -213,7 +228,7 @@ class Param:
             raise ValueError(wrong)
         try:
             number = float(value)
-        except (TypeError, ValueError, RuntimeError):
+        except (TypeError, ValueError, OverflowError, RuntimeError):
             raise ValueError(wrong) from None
         below = number <= self.low if self.open_low else number < self.low
         above = number >= self.high if self.open_high else number > self.high
@@ -223,4 +238,4 @@ class Param:
             if number != int(number):
                 raise ValueError(f"{wrong}, a whole number")
             return int(number)
-        return number
+        return number + 0.0  # -0 is written as 0

@@ -13,8 +13,11 @@ import unswayed
 from losses_cases import SPECS, build, draw, grad, labels
 from unswayed import Bounded
 
-FLOORED = ("nnce", "nnfl", "eps_softmax(")
-"""Losses whose definition has a floor for probabilities, below which there is no gradient."""
+NO_TAIL = [
+    *("nnce", "nnce(p_min=0.01)", "nnfl", "nnfl(gamma=2, p_min=0.01)", "eps_softmax"),  # defined with a floor
+    *(s for s in SPECS if s.startswith(("logit_clip", "sparse"))),  # no probability of theirs is small
+    "label_smoothing(loss=nce, r=1)",  # constant
+]
 
 SLOPES: dict[str, Callable[[float], float]] = {
     "ce": lambda u: 1 / u,
@@ -55,7 +58,7 @@ def given(u: float, dtype: torch.dtype) -> Tensor:
     return torch.tensor([[math.log(u) - math.log1p(-u) + math.log(2), 0.0, 0.0]], dtype=dtype)
 
 
-@pytest.mark.parametrize(("dtype", "tolerance"), [(torch.float64, 1e-9), (torch.float32, 2e-5)])
+@pytest.mark.parametrize(("dtype", "tolerance"), [(torch.float64, 1e-9), (torch.float32, 1e-4)])
 @pytest.mark.parametrize("u", [1e-30, 1e-15, 1e-4, 0.4, 0.99])
 @pytest.mark.parametrize("spec", SLOPES)
 def test_the_gradient_is_the_mathematical_one_from_tail_to_tip(
@@ -69,7 +72,7 @@ def test_the_gradient_is_the_mathematical_one_from_tail_to_tip(
     assert gradient == pytest.approx(expected, rel=tolerance, abs=0)
 
 
-@pytest.mark.parametrize("spec", [s for s in SPECS if not s.startswith(FLOORED)])
+@pytest.mark.parametrize("spec", [s for s in SPECS if s not in NO_TAIL])
 def test_the_far_tail_keeps_its_gradient_in_float32(spec: str) -> None:
     criterion, target = build(spec, 3), torch.tensor([0])
     logits = given(1e-25, torch.float64)

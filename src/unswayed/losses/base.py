@@ -41,7 +41,7 @@ class Loss(nn.Module):
     """
 
     name: ClassVar[str]
-    needs_mean: bool = False
+    needs_sum: bool = False
     takes_views: bool = False
     # Attributes whose name in specs is another one.
     _spec_names: ClassVar[dict[str, str]] = {}
@@ -71,7 +71,7 @@ class Loss(nn.Module):
         for key, value in zip(params, info(self.name).check(named).values() if params else ()):
             setattr(self, key, self._inner(value) if key == "loss" else value)
         if isinstance(inner := getattr(self, "loss", None), Loss):
-            self.needs_mean = inner.needs_mean
+            self.needs_sum = inner.needs_sum
 
     def _inner(self, loss: Loss | str) -> Loss:
         """The loss inside a wrapper, from a loss or its spec."""
@@ -114,17 +114,19 @@ class Loss(nn.Module):
         mean.
         """
         views = self._views(input)
+        if not isinstance(target, Tensor):
+            raise TypeError(f"target needs a tensor of class indices or probabilities, not {type(target).__name__}")
         single = views[0].dim() == 1
         if single:
             views, target = tuple(view.unsqueeze(0) for view in views), target.unsqueeze(0)
-            sample_weight = None if sample_weight is None else sample_weight.reshape(1)
+            sample_weight = None if sample_weight is None else sample_weight.reshape(-1)
         logits, target = views[0], self._label(views[0], target)
         dtype = working_dtype(logits)
         weight = None if self.weight is None else self._weight_for(logits, dtype)
         soft = target.is_floating_point()
-        ignored = None if soft else target == self.ignore_index
+        ignored = None if soft else self._ignored(target)
         label = target if ignored is None else target.masked_fill(ignored, 0)
-        e = Evidence(logits, label, weight=weight, mean=self.needs_mean, views=views)
+        e = Evidence(logits, label, weight=weight, total=self.needs_sum, views=views)
         try:
             loss = self.expected(e)
         except (IndexError, RuntimeError):
@@ -140,15 +142,35 @@ class Loss(nn.Module):
             loss = loss.masked_fill(ignored, 0.0)
         if self.reduction == "none":
             return loss.squeeze(0) if single else loss
-        total = loss.sum()
-        return total if self.reduction == "sum" else total / self._count(mass, ignored, loss)
+        if self.reduction == "sum":
+            return loss.sum()
+        if mass is not None:
+            total = (mass if ignored is None else mass.masked_fill(ignored, 0.0)).sum()
+            return loss.sum() / torch.where(total == 0, torch.ones_like(total), total)
+        if ignored is None and loss.numel():
+            return loss.mean()
+        count = loss.numel() if ignored is None else loss.numel() - ignored.sum()
+        return loss.sum() / torch.as_tensor(count, device=loss.device).clamp_min(1)
+
+    def _ignored(self, target: Tensor) -> Tensor | None:
+        """Where the label is ``ignore_index``; ``None`` where a look is free and finds no such place."""
+        ignored = target == self.ignore_index
+        if target.device.type == "cpu" and not torch.compiler.is_compiling():
+            try:
+                return ignored if ignored.any() else None
+            except RuntimeError:
+                # Inside torch.func.vmap nobody may look.
+                return ignored
+        return ignored
 
     def _views(self, input: Tensor | Sequence[Tensor]) -> tuple[Tensor, ...]:
         views = (input,) if isinstance(input, Tensor) else tuple(input)
+        if not views or not all(isinstance(view, Tensor) for view in views):
+            raise TypeError(f"logits need a tensor (for gjs, or several), not {type(input).__name__}: {input!r:.40}")
         if len(views) != 1 and not self.takes_views:
             raise ValueError(f"{self} takes one tensor of logits, not a sequence of {len(views)}; gjs takes several")
         first = views[0]
-        for view in views:
+        for view in views[1:]:
             if view.shape != first.shape:
                 raise ValueError(f"all predictions need one shape, not {tuple(first.shape)} and {tuple(view.shape)}")
         if first.dim() == 0 or not first.is_floating_point():
@@ -202,15 +224,6 @@ class Loss(nn.Module):
             )
         extra = loss.dim() - sample_weight.dim()
         return sample_weight.to(loss.dtype).view(*sample_weight.shape, *[1] * extra).expand_as(loss)
-
-    @staticmethod
-    def _count(mass: Tensor | None, ignored: Tensor | None, loss: Tensor) -> Tensor | int:
-        if mass is not None:
-            total = (mass if ignored is None else mass.masked_fill(ignored, 0.0)).sum()
-            return torch.where(total == 0, torch.ones_like(total), total)
-        if ignored is None:
-            return max(loss.numel(), 1)
-        return (loss.numel() - ignored.sum()).clamp_min(1)
 
     def _explain(self, logits: Tensor, label: Tensor) -> None:
         """Raise a better error if the label is what was wrong (found only after the fact, so that it costs nothing)."""
@@ -315,7 +328,7 @@ class Sum(Loss):
             if not abs(c) < float("inf"):
                 raise ValueError(f"a loss cannot be multiplied by {c}; the factor is a finite number")
         self.losses = nn.ModuleList(loss for _, loss in pairs)
-        self.needs_mean = any(loss.needs_mean for _, loss in pairs)
+        self.needs_sum = any(loss.needs_sum for _, loss in pairs)
         self.takes_views = all(loss.takes_views for _, loss in pairs)
 
     @classmethod
@@ -333,8 +346,11 @@ class Sum(Loss):
 
     def expected(self, e: Evidence) -> Tensor:
         """Return the weighted sum of the terms' losses."""
-        first, *rest = [loss.expected(e) if c == 1 else c * loss.expected(e) for c, loss in self._terms()]
-        return sum(rest, first)
+        (c, first), *rest = self._terms()
+        total = first.expected(e) if c == 1 else c * first.expected(e)
+        for c, loss in rest:
+            total = torch.add(total, loss.expected(e), alpha=c)
+        return total
 
     def pointwise(self, log_p: Tensor) -> Tensor:
         """Return the weighted sum of the terms, if all are functions of ``u`` alone."""

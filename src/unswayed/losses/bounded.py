@@ -54,7 +54,10 @@ class VCE(PointwiseLoss):
 
     def pointwise(self, log_p: Tensor) -> Tensor:
         """Return ``-log(u + a)``."""
-        return -log_add(log_p, math.log(self.a)) if self.a > 0 else -log_p
+        if self.a == 0:
+            return -log_p
+        log_a = math.log(self.a)
+        return -log_a - F.softplus(log_p - log_a, threshold=_LINEAR_FROM)
 
 
 class VEL(PointwiseLoss):

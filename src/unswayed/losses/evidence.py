@@ -19,12 +19,17 @@ def working_dtype(logits: Tensor) -> torch.dtype:
     return torch.float64 if logits.dtype == torch.float64 else torch.float32
 
 
+def _log_softmax(logits: Tensor, dtype: torch.dtype) -> Tensor:
+    # The argument costs a few microseconds, even where it changes nothing.
+    return torch.log_softmax(logits, 1) if logits.dtype == dtype else torch.log_softmax(logits, 1, dtype=dtype)
+
+
 def _given(log_p: Tensor, target: Tensor) -> Tensor:
     return -F.nll_loss(log_p, target, reduction="none", ignore_index=_NO_CLASS)
 
 
 class _LogProbabilities(torch.autograd.Function):
-    """Log-softmax, its entry at the given class and its mean over classes, with one common backward pass.
+    """Log-softmax, its entry at the given class and its sum over classes, with one common backward pass.
 
     Autograd would write one gradient matrix for each of the three and add them up. The sum has a closed form,
     ``softmax * c + b`` plus one entry a row, which costs one matrix.
@@ -33,15 +38,15 @@ class _LogProbabilities(torch.autograd.Function):
     generate_vmap_rule = True
 
     @staticmethod
-    def forward(logits: Tensor, target: Tensor, dtype: torch.dtype, mean: bool) -> tuple[Tensor, Tensor, Tensor]:
-        log_p = torch.log_softmax(logits, 1, dtype=dtype)
+    def forward(logits: Tensor, target: Tensor, dtype: torch.dtype, total: bool) -> tuple[Tensor, Tensor, Tensor]:
+        log_p = _log_softmax(logits, dtype)
         given = log_p.gather(1, target.unsqueeze(1)).squeeze(1)
-        return given, log_p.mean(1) if mean else given.new_empty(0), log_p
+        return given, log_p.sum(1) if total else given.new_empty(0), log_p
 
     @staticmethod
     def setup_context(ctx: Any, inputs: tuple[Any, ...], output: tuple[Tensor, ...]) -> None:
-        logits, target, _, mean = inputs
-        ctx.mean, ctx.dtype = mean, logits.dtype
+        logits, target, _, total = inputs
+        ctx.total, ctx.dtype = total, logits.dtype
         ctx.save_for_backward(target, output[2])
         ctx.save_for_forward(target, output[2])
         ctx.set_materialize_grads(False)
@@ -52,26 +57,28 @@ class _LogProbabilities(torch.autograd.Function):
         tangent = logits.to(log_p.dtype)
         full = tangent - (log_p.exp() * tangent).sum(1, keepdim=True)
         given = full.gather(1, target.unsqueeze(1)).squeeze(1)
-        return given, full.mean(1) if ctx.mean else given.new_empty(0), full
+        return given, full.sum(1) if ctx.total else given.new_empty(0), full
 
     @staticmethod
-    def backward(ctx: Any, given: Tensor | None, mean: Tensor | None, full: Tensor | None) -> tuple[Tensor | None, ...]:
+    def backward(
+        ctx: Any, given: Tensor | None, total: Tensor | None, full: Tensor | None
+    ) -> tuple[Tensor | None, ...]:
         target, log_p = ctx.saved_tensors
-        if given is None and mean is None and full is None:
+        if given is None and total is None and full is None:
             return None, None, None, None
+        share = total.unsqueeze(1) if total is not None and ctx.total else None
         # In place where no graph of this pass itself is wanted: these matrices may be as large as memory allows.
         again = torch.is_grad_enabled()
-        total = log_p.new_zeros(()) if given is None else given.unsqueeze(1)
-        if mean is not None and ctx.mean:
-            total = total + mean.unsqueeze(1)
+        all_of_it = log_p.new_zeros(()) if given is None else given.unsqueeze(1)
+        if share is not None:
+            all_of_it = all_of_it + log_p.shape[1] * share
         if full is not None:
-            total = total + full.sum(1, keepdim=True)
+            all_of_it = all_of_it + full.sum(1, keepdim=True)
         grad = log_p.exp()
-        share = None if mean is None or not ctx.mean else (mean / log_p.shape[1]).unsqueeze(1)
         if share is None:
-            grad = grad * -total if again else grad.mul_(-total)
+            grad = grad * -all_of_it if again else grad.mul_(-all_of_it)
         else:
-            grad = share - grad * total if again else torch.addcmul(share, grad, total, value=-1, out=grad)
+            grad = share - grad * all_of_it if again else torch.addcmul(share, grad, all_of_it, value=-1, out=grad)
         if full is not None:
             grad = grad + full if again else grad.add_(full)
         if given is not None:
@@ -100,16 +107,16 @@ class Evidence:
         target: Tensor,
         *,
         weight: Tensor | None = None,
-        mean: bool = False,
+        total: bool = False,
         views: tuple[Tensor, ...] = (),
     ) -> None:
         self.logits, self.target, self.weight = logits, target, weight
         self.soft = target.is_floating_point()
         self.views = views or (logits,)
-        self._mean_wanted = mean
+        self._total_wanted = total
         self._log_p: Tensor | None = None
         self._given: Tensor | None = None
-        self._mean: Tensor | None = None
+        self._total: Tensor | None = None
 
     @property
     def num_classes(self) -> int:
@@ -119,12 +126,12 @@ class Evidence:
     def _read(self) -> None:
         logits, dtype = self.logits, working_dtype(self.logits)
         if self.soft:
-            self._log_p = self._given = torch.log_softmax(logits, 1, dtype=dtype)
+            self._log_p = self._given = _log_softmax(logits, dtype)
         elif logits.numel() >= _FUSE_FROM and not torch.compiler.is_compiling():
-            given, mean, self._log_p = _LogProbabilities.apply(logits, self.target, dtype, self._mean_wanted)  # type: ignore[no-untyped-call]
-            self._given, self._mean = given, mean if self._mean_wanted else None
+            given, total, self._log_p = _LogProbabilities.apply(logits, self.target, dtype, self._total_wanted)  # type: ignore[no-untyped-call]
+            self._given, self._total = given, total if self._total_wanted else None
         else:
-            self._log_p = torch.log_softmax(logits, 1, dtype=dtype)
+            self._log_p = _log_softmax(logits, dtype)
             self._given = _given(self._log_p, self.target)
 
     @property
@@ -154,13 +161,13 @@ class Evidence:
         return self.log_p_y.exp()
 
     @property
-    def mean_log_p(self) -> Tensor:
-        """The mean of ``log p`` over the classes."""
-        if self._mean is None and self._given is None:
+    def sum_log_p(self) -> Tensor:
+        """The sum of ``log p`` over the classes."""
+        if self._total is None and self._given is None:
             self._read()
-        if self._mean is None:
-            self._mean = self.log_p.mean(1, keepdim=self.soft)
-        return self._mean
+        if self._total is None:
+            self._total = self.sum_classes(self.log_p)
+        return self._total
 
     def sum_classes(self, values: Tensor) -> Tensor:
         """Sum ``(N, K, ...)`` values over the classes, in a shape that goes with :attr:`log_p_y`."""
@@ -177,7 +184,7 @@ class Evidence:
 
     def with_logits(self, logits: Tensor) -> Evidence:
         """Return the same label over other logits."""
-        return Evidence(logits, self.target, weight=self.weight, mean=self._mean_wanted)
+        return Evidence(logits, self.target, weight=self.weight, total=self._total_wanted)
 
     def with_log_p(self, log_p: Tensor) -> Evidence:
         """Return the same label over other log-probabilities, taken as they are."""

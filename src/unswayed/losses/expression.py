@@ -63,7 +63,8 @@ def _terms(reader: Reader, node: ast.expr, options: dict[str, Any]) -> list[tupl
         case ast.BinOp(left=left, op=ast.Mult(), right=right) if reader.number(node) is None:
             for number, other in ((reader.number(left), right), (reader.number(right), left)):
                 if number is not None:
-                    return [(number * c, make) for c, make in _terms(reader, other, options)]
+                    terms = _terms(reader, other, options)
+                    return [(reader.finite(node, number * c), make) for c, make in terms]
             raise reader.fail(node, "a loss can be multiplied by a number only", GRAMMAR)
         case ast.UnaryOp(op=ast.USub(), operand=inner) if reader.number(node) is None:
             return [(-c, make) for c, make in _terms(reader, inner, options)]

@@ -21,11 +21,11 @@ class NCE(Loss):
     """
 
     name = "nce"
-    needs_mean = True
+    needs_sum = True
 
     def formula(self, e: Evidence) -> Tensor:
         """Return ``log u / sum_k log p_k``."""
-        return e.log_p_y / (e.num_classes * e.mean_log_p)
+        return e.log_p_y / e.sum_log_p
 
 
 class NFL(Loss):

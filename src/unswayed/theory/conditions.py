@@ -113,7 +113,7 @@ def _searched_gap(loss: Loss, num_classes: int) -> float:
     noise = torch.randn(tries, num_classes, generator=generator, dtype=torch.float64)
     logits = torch.cat([torch.zeros(1, num_classes, dtype=torch.float64), noise * scale])
     with torch.no_grad():
-        sums = loss.expected(Evidence(logits, torch.ones_like(logits), mean=loss.needs_mean))
+        sums = loss.expected(Evidence(logits, torch.ones_like(logits), total=loss.needs_sum))
     return float(sums.max() - sums.min())
 
 
