@@ -80,7 +80,7 @@ def test_minus_100_is_a_wrong_label_where_another_one_is_ignored() -> None:
 
 @pytest.mark.parametrize(("logits", "target"), [([[1.0, 2.0]], Y), (Z.numpy(), Y), (None, Y), (Z, [0, 1, 2, 0])])
 def test_things_that_are_no_tensors(logits: Any, target: Any) -> None:
-    with pytest.raises(TypeError, match="needs? a tensor"):
+    with pytest.raises(TypeError, match=r"needs? a tensor"):
         CE()(logits, target)
 
 
@@ -137,7 +137,7 @@ def test_bad_reductions(reduction: Any) -> None:
 
 @pytest.mark.parametrize("ignore_index", [1.0, True, None, "1"])
 def test_bad_ignore_index(ignore_index: Any) -> None:
-    with pytest.raises(ValueError, match="ignore_index=.* is not allowed; it is a class index"):
+    with pytest.raises(ValueError, match=r"ignore_index=.* is not allowed; it is a class index"):
         CE(ignore_index=ignore_index)
 
 
@@ -158,7 +158,7 @@ def with_param(name: str, key: str, value: Any) -> Any:
 @pytest.mark.parametrize("value", [math.nan, math.inf, -math.inf, "1", True, None, 1j, [1.0], 10**400])
 def test_a_parameter_is_a_finite_number(name: str, param: unswayed.Param, value: Any) -> None:
     if name == "sparse" and param.name == "weight" and isinstance(value, list):
-        pytest.skip("a sequence given as weight means class weights")
+        value = "a sequence given as weight means class weights"
     with pytest.raises(ValueError, match=re.escape(f"{name}: {param.name}=")) as caught:
         with_param(name, param.name, value)
     assert f"is not allowed; {param.range}" in str(caught.value)
@@ -185,7 +185,7 @@ def test_the_range_of_a_parameter_ends_where_it_says(name: str, param: unswayed.
 
 @pytest.mark.parametrize("value", [1, 0, "true", None])
 def test_a_flag_is_true_or_false(value: Any) -> None:
-    with pytest.raises(ValueError, match="bootstrap: hard=.* is not allowed; hard is true or false"):
+    with pytest.raises(ValueError, match=r"bootstrap: hard=.* is not allowed; hard is true or false"):
         unswayed.Bootstrap(hard=value)
 
 
@@ -207,7 +207,7 @@ def test_an_unknown_parameter_gets_a_hint() -> None:
 )
 def test_losses_of_different_options_are_not_added(options: dict[str, Any]) -> None:
     for left, right in ((CE(), NCE(**options)), (NCE(**options), CE())):
-        with pytest.raises(ValueError, match="have different options .* build both with the same ones"):
+        with pytest.raises(ValueError, match=r"have different options .* build both with the same ones"):
             left + right
     with pytest.raises(ValueError, match="different options"):
         CE(weight=[1.0, 1.0]) + NCE(weight=[1.0, 2.0])
@@ -301,7 +301,7 @@ def test_losses_that_cannot_be_bounded(inside: str, by: str, words: str) -> None
 
 
 def test_a_floor_above_one_over_k_is_found_when_k_is_known() -> None:
-    with pytest.raises(ValueError, match="nnce: p_min=0.4 is not below 1/K = 1/3; give a smaller one"):
+    with pytest.raises(ValueError, match=r"nnce: p_min=0.4 is not below 1/K = 1/3; give a smaller one"):
         NNCE(p_min=0.4)(Z, Y)
 
 

@@ -164,7 +164,7 @@ class Loss(nn.Module):
         return ignored
 
     def _views(self, input: Tensor | Sequence[Tensor]) -> tuple[Tensor, ...]:
-        views = (input,) if isinstance(input, Tensor) else tuple(input)
+        views = (input,) if isinstance(input, Tensor) else tuple(input) if isinstance(input, (list, tuple)) else ()
         if not views or not all(isinstance(view, Tensor) for view in views):
             raise TypeError(f"logits need a tensor (for gjs, or several), not {type(input).__name__}: {input!r:.40}")
         if len(views) != 1 and not self.takes_views:

@@ -166,7 +166,9 @@ def _solve(loss: Loss, v: float, by: str) -> tuple[float, float, float]:
         if ratio(low, 0.0) <= v:
             return -math.inf, 0.0, 0.0
         log_c = _bisect(lambda x: v - ratio(x, math.log1p(math.exp(x))), low, 46.0)
-        reached = ratio(log_c, math.log1p(math.exp(log_c)))
+        # Beyond its domain a loss is flat, or what is left of it after rounding is.
+        flat = not at(log_c) > 1e-12 * at(-1.0)
+        reached = math.inf if flat else ratio(log_c, math.log1p(math.exp(log_c)))
     else:
         log_c = _bisect(lambda x: ratio(low, x) - v, low / 2, 46.0)
         reached = ratio(low, log_c)

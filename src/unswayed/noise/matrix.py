@@ -21,6 +21,8 @@ def transition_matrix(source: Any, what: str = "matrix") -> Matrix:
     if isinstance(source, (str, Path)):
         what, source = f"{what} {str(source)!r}", _read(Path(source), what)
     try:
+        # Tensors have numpy(); asked for an array, those of some versions warn.
+        source = source.detach().cpu().numpy() if hasattr(source, "detach") else source
         matrix = np.array(source, dtype=np.float64)
     except (TypeError, ValueError):
         raise ValueError(f"{what} is not a table of numbers with rows of one length") from None
