@@ -75,7 +75,7 @@ KNOWN = {
     entry.name: entry
     for entry in (
         Known(
-            "digits", "handwritten digits, 8 x 8, of scikit-learn", 10, (64,), 1437, 360,
+            "digits", "handwritten digits, 8 x 8, of scikit-learn", 10, (1, 8, 8), 1437, 360,
             classes=_DIGITS, flips=_flips(10, _MNIST),
         ),
         Known(

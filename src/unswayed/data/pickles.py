@@ -30,13 +30,13 @@ def _dtype(*args: Any, **options: Any) -> np.dtype[Any]:
     return dtype
 
 
-def _frombuffer(buffer: bytes, dtype: np.dtype[Any], shape: tuple[int, ...], order: str, *_: Any) -> Any:
+def _frombuffer(buffer: bytes, dtype: np.dtype[Any], shape: tuple[int, ...], order: Any, *_: Any) -> Any:
     return np.frombuffer(buffer, dtype=_dtype(dtype)).reshape(shape, order=order)
 
 
 def _admitted() -> dict[tuple[str, str], Any]:
     # NumPy renamed its core between versions 1 and 2; a pickle of either is read under either.
-    array, scalar = np.zeros(1).__reduce__()[0], np.float64(0).__reduce__()[0]  # type: ignore[index]
+    array, scalar = np.zeros(1).__reduce__()[0], np.float64(0).__reduce__()[0]
     found: dict[tuple[str, str], Any] = {
         ("numpy", "ndarray"): np.ndarray,
         ("numpy", "dtype"): _dtype,
