@@ -9,6 +9,7 @@ from typing import Annotated, Any
 
 import typer
 
+from unswayed.losses.catalogue import CONDITION, DOMINANT, IN_THE_LIMIT
 from unswayed.losses.info import LossInfo
 from unswayed.losses.registry import info, list_losses
 from unswayed.spec import REQUIRED
@@ -108,31 +109,38 @@ def _table(entries: list[LossInfo]) -> None:
     from rich.table import Table
 
     console = Console()
+    if not console.is_terminal:
+        # A pipe has no width of its own, and cells folded for 80 columns cannot be searched.
+        console = Console(width=140)
     for title, wrappers in (("Losses", False), ("Losses around a loss", True)):
         table = Table(title=title, box=box.SIMPLE_HEAD, title_justify="left", title_style="bold", pad_edge=False)
-        table.add_column("spec with defaults", style="cyan", overflow="fold", ratio=5)
-        table.add_column("formula (u: probability of the given class)", overflow="fold", ratio=8)
+        table.add_column("spec with defaults", style="cyan", overflow="fold", ratio=3)
         if not wrappers:
             table.add_column("v", justify="right", no_wrap=True)
-            table.add_column("symm.", justify="center")
-            table.add_column("asymmetric", overflow="fold", ratio=3)
-            table.add_column("bounded", justify="center")
+            table.add_column("sym.", no_wrap=True)
+            table.add_column("asym.", no_wrap=True)
+            table.add_column("bounded", no_wrap=True)
+        table.add_column("formula", overflow="fold", ratio=5)
         for entry in entries:
             if entry.wrapper == wrappers:
-                row = [escape(entry.signature), escape(entry.formula)]
-                if not wrappers:
-                    ratio = (_ratio(entry) or "-").replace("inf", "∞")
-                    row += [ratio, _yes(entry.symmetric), entry.asymmetric, _yes(entry.bounded)]
-                table.add_row(*row)
+                ratio = (_ratio(entry) or "-").replace("inf", "∞")
+                facts = (ratio, _yes(entry.symmetric), _asymmetric(entry), _yes(entry.bounded))
+                table.add_row(escape(entry.signature), *(() if wrappers else facts), escape(entry.formula))
         console.print(table)
     console.print(
-        "v: variation ratio at the defaults. asymmetric: against which noise it is certified; "
-        "w_t/w_i: how much more often a label is right than wrong in one way.\n"
+        "u: probability of the given class.  v: variation ratio at the defaults.  sym.: the same sum over all labels.\n"
+        "asym.: certified against any noise that leaves the true label the likeliest (yes), if v <= w_t/w_i, how much\n"
+        "likelier it must be (by v), if a is large enough (by a), beside such a loss (in sums), or not.\n"
         "More on one: unswayed losses vce. Combine them: nce + 10*vce(a=4).",
         style="dim",
         soft_wrap=True,
         highlight=False,
     )
+
+
+def _asymmetric(entry: LossInfo) -> str:
+    words = {DOMINANT: "yes", IN_THE_LIMIT: "in sums", "no": "no"}
+    return words.get(entry.asymmetric, "by v" if entry.asymmetric.startswith(CONDITION) else "by a")
 
 
 def _yes(value: bool) -> str:
