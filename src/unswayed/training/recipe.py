@@ -82,7 +82,7 @@ _FIELDS = {
         Param("weight_decay", 0, "L2", low=0),
         Param("l1", 0, "L1", low=0),
         Param("clip_norm", 0, "largest norm of the gradient; 0 is none", low=0),
-        Param("precision", "", "arithmetic of the network", kind="choice", choices=("auto", "fp32", "bf16", "fp16")),
+        Param("precision", "", "arithmetic of the network", kind="choice", choices=("auto", "fp32", "bf16")),
         Param("average", 0, "decay a step", low=0, high=1, open_high=True),
     )
 }

@@ -1,0 +1,62 @@
+"""What is measured of predictions: sums that add over batches, epochs and processes, and what follows from them."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import torch
+from torch import Tensor
+
+BINS = 15
+
+
+@dataclass(frozen=True)
+class Metrics:
+    """Accuracy, mean negative log-likelihood and calibration of a set of predictions.
+
+    ``ece`` is the expected calibration error over 15 bins of equal width: the mean distance between confidence (the
+    largest probability) and accuracy, weighted by the bins' shares of ``n`` examples. ``bins`` holds for each of them
+    the number of examples, their mean confidence and their accuracy.
+    """
+
+    n: int
+    accuracy: float
+    nll: float
+    ece: float
+    bins: tuple[tuple[int, float, float], ...]
+
+
+class Tally:
+    """Sums from which :class:`Metrics` follow.
+
+    >>> tally = Tally()
+    >>> tally.add(torch.tensor([[2.0, 0.0], [0.0, 3.0]]), torch.tensor([0, 0]))
+    >>> tally.metrics().accuracy
+    0.5
+    """
+
+    def __init__(self, device: torch.device | str = "cpu") -> None:
+        self.nll = torch.zeros((), dtype=torch.float64, device=device)
+        # A row a bin: number of examples, sum of confidences, number that are right.
+        self.bins = torch.zeros(BINS, 3, dtype=torch.float64, device=device)
+
+    def add(self, logits: Tensor, target: Tensor) -> None:
+        """Count a batch of logits ``(N, K)`` and class indices."""
+        log_p = torch.log_softmax(logits.detach().float(), 1)
+        self.nll += torch.nn.functional.nll_loss(log_p, target, reduction="sum")
+        log_confidence, guess = log_p.max(1)
+        confidence = log_confidence.exp().double()
+        place = (confidence * BINS).ceil().sub(1).clamp(0, BINS - 1).long()
+        row = torch.stack([torch.ones_like(confidence), confidence, (guess == target).double()], 1)
+        self.bins.index_add_(0, place, row)
+
+    def metrics(self) -> Metrics:
+        """Return what the sums say; of no examples, NaN."""
+        count, confidence, right = self.bins.cpu().unbind(1)
+        n = float(count.sum())
+        if n == 0:
+            return Metrics(0, float("nan"), float("nan"), float("nan"), ())
+        safe = count.clamp_min(1)
+        ece = float((confidence - right).abs().sum()) / n
+        bins = tuple(zip(count.int().tolist(), (confidence / safe).tolist(), (right / safe).tolist()))
+        return Metrics(int(n), float(right.sum()) / n, float(self.nll) / n, ece, bins)

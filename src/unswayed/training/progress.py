@@ -1,0 +1,80 @@
+"""How a run shows where it is: a bar on a terminal, plain lines elsewhere."""
+
+from __future__ import annotations
+
+import sys
+import time
+from typing import Any, TextIO
+
+
+def percent(value: float | None) -> str:
+    """Write a share as a percentage.
+
+    >>> percent(0.8775), percent(None)
+    ('87.75 %', '-')
+    """
+    return "-" if value is None else f"{100 * value:.2f} %"
+
+
+class Progress:
+    """Tells steps and epochs of a run on ``stream`` (standard error); ``quiet`` tells nothing.
+
+    On a terminal, a bar with epoch, loss, test accuracy and the time left; elsewhere a line an epoch, but not more often
+    than every ``interval`` seconds, so that a log file stays readable.
+    """
+
+    def __init__(self, *, quiet: bool = False, stream: TextIO | None = None, interval: float = 5.0) -> None:
+        self.quiet, self.stream, self.interval = quiet, stream or sys.stderr, interval
+        self.title = ""
+        self._bar: Any = None
+        self._task: Any = None
+        self._told = -float("inf")
+
+    def start(self, title: str, epochs: int, done: int) -> None:
+        """Begin a run of so many epochs, some of them done before."""
+        self.title = title
+        if self.quiet:
+            return
+        if self.stream.isatty():
+            try:
+                from rich.console import Console
+                from rich.progress import BarColumn, TextColumn, TimeRemainingColumn
+                from rich.progress import Progress as Bar
+            except ImportError:
+                pass
+            else:
+                self._bar = Bar(
+                    TextColumn("{task.description}"), BarColumn(), TextColumn("{task.fields[facts]}"),
+                    TimeRemainingColumn(), console=Console(file=self.stream), transient=True,
+                )  # fmt: skip
+                self._bar.start()
+                self._task = self._bar.add_task(title, total=epochs, completed=done, facts="")
+                return
+        tail = f", going on after epoch {done}" if done else ""
+        print(f"{title}: {epochs} epochs{tail}", file=self.stream, flush=True)
+
+    def step(self, epoch: int, step: int, steps: int) -> None:
+        """Count a step."""
+        if self._bar is not None:
+            self._bar.update(self._task, completed=epoch + step / steps)
+
+    def epoch(self, record: dict[str, Any], epochs: int) -> None:
+        """Tell what was measured after an epoch."""
+        facts = f"epoch {record['epoch']}/{epochs}  loss {record['train_loss']:.4g}"
+        if "val_accuracy" in record:
+            facts += f"  val (noisy) {percent(record['val_accuracy'])}"
+        if "test_accuracy" in record:
+            facts += f"  test {percent(record['test_accuracy'])}"
+        if self._bar is not None:
+            self._bar.update(self._task, completed=record["epoch"], facts=facts)
+        elif not self.quiet:
+            now = time.monotonic()
+            if now - self._told >= self.interval or record["epoch"] == epochs:
+                self._told = now
+                print(f"{facts}  {record['seconds']:.1f} s", file=self.stream, flush=True)
+
+    def stop(self) -> None:
+        """Take the bar away."""
+        if self._bar is not None:
+            self._bar.stop()
+            self._bar = None
