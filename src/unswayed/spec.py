@@ -10,8 +10,8 @@ import difflib
 import math
 import re
 import sys
-from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass, replace
+from collections.abc import Iterable
+from dataclasses import dataclass
 from typing import Any
 
 
@@ -31,16 +31,6 @@ def write(value: Any, kind: str = "number") -> str:
     if kind in ("choice", "matrix"):
         return '"' + str(value).replace("\\", "\\\\").replace('"', '\\"') + '"'
     return str(value)
-
-
-def write_call(name: str, values: Mapping[str, Any], kinds: Mapping[str, str] | None = None) -> str:
-    """Write ``name`` or ``name(key=value, ...)``, with ``kinds`` the kinds of parameters that are no numbers.
-
-    >>> write_call("exponential", {"gamma": 0.97}), write_call("cosine", {})
-    ('exponential(gamma=0.97)', 'cosine')
-    """
-    inside = ", ".join(f"{key}={write(value, (kinds or {}).get(key, 'number'))}" for key, value in values.items())
-    return f"{name}({inside})" if inside else name
 
 
 def did_you_mean(word: str, known: Iterable[str]) -> str:
@@ -174,32 +164,6 @@ class Reader:
             bound[keyword.arg] = keyword.value
         return bound
 
-    def named(self, node: ast.expr, kinds: Mapping[str, Sequence[Param]], what: str) -> tuple[str, dict[str, Any]]:
-        """Return name and parameters of ``name`` or ``name(...)``, one of ``kinds``; all parameters are filled in."""
-        call = self.call(node)
-        if call is None:
-            raise self.fail(node, f"a {what} is expected here", self.grammar)
-        name, args, keywords = call
-        if name.lower() not in kinds:
-            raise self.fail(node, f"unknown {what} {name!r}{did_you_mean(name, kinds)}", "known: " + ", ".join(kinds))
-        name = name.lower()
-        params = kinds[name]
-        bound = self.bind(node, name, [p.name for p in params], args, keywords)
-        values: dict[str, Any] = {}
-        for param in params:
-            if param.name in bound:
-                try:
-                    values[param.name] = param.check(name, self.value(bound[param.name]))
-                except SpecError:
-                    raise
-                except ValueError as error:
-                    raise self.fail(bound[param.name], str(error)) from None
-            elif param.default is REQUIRED:
-                raise self.fail(node, f"{name} needs {param.name}", f"{param.name}: {param.meaning}")
-            else:
-                values[param.name] = param.default
-        return name, values
-
 
 REQUIRED: Any = object()
 
@@ -208,9 +172,8 @@ REQUIRED: Any = object()
 class Param:
     """One parameter of a loss or a kind of noise: its default, its allowed range and its meaning.
 
-    ``kind`` is ``number``, ``integer``, ``integers``, ``flag``, ``choice``, ``loss`` or ``matrix``. ``low`` and
-    ``high`` bound a number, and ``open_low`` / ``open_high`` exclude the bound itself. A required parameter has no
-    default.
+    ``kind`` is ``number``, ``integer``, ``flag``, ``choice``, ``loss`` or ``matrix``. ``low`` and ``high`` bound a
+    number, and ``open_low`` / ``open_high`` exclude the bound itself. A required parameter has no default.
 
     >>> Param("a", 1.0, "shift", low=0.0).check("vce", 2)
     2.0
@@ -241,8 +204,6 @@ class Param:
             return f"{self.name} is a loss, or the spec of one"
         if self.kind == "matrix":
             return f"{self.name} is a row-stochastic K x K matrix, or a .csv or .npy file of one"
-        if self.kind == "integers":
-            return f"{self.name} is a list of whole numbers >= {self.low:g}, like [40, 80]"
         left = f"{self.low:g} {'<' if self.open_low else '<='} " if math.isfinite(self.low) else ""
         right = f" {'<' if self.open_high else '<='} {self.high:g}" if math.isfinite(self.high) else ""
         if left and not right:
@@ -263,11 +224,6 @@ class Param:
             return value
         if self.kind in ("loss", "matrix"):
             return value
-        if self.kind == "integers":
-            try:
-                return [replace(self, kind="integer").check(owner, each) for each in value]
-            except (TypeError, ValueError):
-                raise ValueError(wrong) from None
         if isinstance(value, (bool, str)):
             raise ValueError(wrong)
         try:

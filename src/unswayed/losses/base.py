@@ -11,7 +11,7 @@ from torch import Tensor, nn
 
 from unswayed.losses.evidence import Evidence, working_dtype
 from unswayed.losses.registry import info
-from unswayed.spec import did_you_mean, write, write_call
+from unswayed.spec import did_you_mean, write
 
 REDUCTIONS = ("mean", "sum", "none")
 
@@ -262,7 +262,8 @@ class Loss(nn.Module):
         'vce(a=4)'
         """
         kinds = {p.name: p.kind for p in info(self.name).params} if self._params else {}
-        return write_call(self.name, self.params, kinds)
+        inside = ", ".join(f"{key}={write(value, kinds[key])}" for key, value in self.params.items())
+        return f"{self.name}({inside})" if inside else self.name
 
     def __repr__(self) -> str:
         return self.spec

@@ -90,6 +90,15 @@ class RunFolder:
                 f"cannot write {path}: {reason}; the last good checkpoint is intact: the same command goes on from it"
             ) from None
 
+    def result(self) -> dict[str, Any]:
+        """Return what :meth:`finish` wrote."""
+        return self._read("result.json") or {}
+
+    def epochs(self) -> list[dict[str, Any]]:
+        """Return the records of all epochs."""
+        lines = (self.path / "epochs.jsonl").read_text(encoding="utf-8").splitlines()
+        return [json.loads(line) for line in lines]
+
     def write_epochs(self, epochs: list[dict[str, Any]]) -> None:
         """Write ``epochs.jsonl``, a line an epoch."""
         try:

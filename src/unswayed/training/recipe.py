@@ -8,7 +8,7 @@ from dataclasses import dataclass, field, fields, replace
 from types import MappingProxyType
 from typing import Any, Self
 
-from unswayed.spec import Param, Reader, did_you_mean, write_call
+from unswayed.spec import Param, Reader, did_you_mean, read_named, write_named
 
 _SCHEDULES: dict[str, tuple[Param, ...]] = {
     "constant": (),
@@ -46,11 +46,11 @@ class Schedule:
     def parse(cls, spec: str) -> Schedule:
         """Read a spec."""
         reader = Reader(spec, _GRAMMAR)
-        name, values = reader.named(reader.tree, _SCHEDULES, "schedule")
+        name, values = read_named(reader, reader.tree, "schedule", _SCHEDULES)
         return cls(name, MappingProxyType(values))
 
     def __str__(self) -> str:
-        return write_call(self.name, self.values)
+        return write_named(self.name, self.values, keywords=True)
 
     def factor(self, epoch: int, step: int, steps: int, epochs: int) -> float:
         """Return the factor at one step of one epoch, both counted from 0."""

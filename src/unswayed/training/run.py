@@ -4,24 +4,30 @@ from __future__ import annotations
 
 from dataclasses import asdict, dataclass
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 import torch
 from numpy.typing import NDArray
-from torch import Tensor, nn
+from torch import nn
 
-from unswayed import models, noise
+from unswayed._files import write_json
 from unswayed.data import Data, Loader, augmentation
 from unswayed.losses.base import Loss
 from unswayed.losses.expression import loss as build_loss
+from unswayed.models import ModelSpec
+from unswayed.models import build as build_model
 from unswayed.noise import NoisyLabels
+from unswayed.noise import make as draw_noise
 from unswayed.training.experiment import Experiment
 from unswayed.training.folder import RunFolder
 from unswayed.training.loop import Loop, seed_of
 from unswayed.training.precision import FABRIC, has_convolutions, resolve
 from unswayed.training.progress import Progress, percent
 from unswayed.training.recipe import Recipe, recipe as named_recipe
+
+if TYPE_CHECKING:
+    from lightning_fabric import Fabric
 
 # One stream of random numbers for each purpose, so that a change in one leaves the others as they are.
 _INITIAL, _ORDER, _HELD_OUT = 1, 2, 3
@@ -38,7 +44,7 @@ class Result:
 
     experiment: Experiment
     epochs: list[dict[str, Any]]
-    noise: dict[str, Any]
+    noise: NoisyLabels
     calibration: dict[str, Any] | None
     model: nn.Module
     folder: Path | None
@@ -63,7 +69,7 @@ class Result:
         return {
             "experiment": self.experiment.settings,
             "id": self.experiment.id,
-            "noise": self.noise,
+            "noise": self.noise.manifest,
             "epochs": len(self.epochs),
             "last": self.last,
             "best": self.best,
@@ -128,20 +134,152 @@ def train(
     >>> len(result.epochs), 0 < result.last["test_accuracy"] < 1
     (3, True)
     """
-    chosen = Recipe() if recipe is None else named_recipe(recipe) if isinstance(recipe, str) else recipe
-    noisy = _noisy_labels(data, noise, seed if noise_seed is None else noise_seed)
+    plan = Recipe() if recipe is None else named_recipe(recipe) if isinstance(recipe, str) else recipe
+    noisy = make_noise(data, noise, seed if noise_seed is None else noise_seed)
     criterion = build_loss(loss) if isinstance(loss, (str, Loss)) else loss
+    if isinstance(model, str):
+        model_name = str(ModelSpec.parse(model))
+        initial = seed_of(seed, _INITIAL)
+        network = build_model(model_name, num_classes=data.num_classes, in_shape=data.in_shape, seed=initial)
+    else:
+        model_name, network = f"{type(model).__module__}:{type(model).__qualname__}", model
     experiment = Experiment(
         data=data.name,
         noise=str(noisy.spec),
-        model=models.canonical(model) if isinstance(model, str) else _name_of(model),
+        model=model_name,
         loss=str(criterion) if isinstance(criterion, Loss) else repr(criterion),
-        recipe=chosen,
+        recipe=plan,
         seed=seed,
         noise_seed=noisy.seed,
         validation=validation,
     )
     folder = None if out is None else RunFolder(out, experiment)
-    return _Run(experiment, data, noisy, model, criterion, folder).go(
-        device, devices, workers, checkpoint_every, progress or Progress(quiet=True)
-    )
+    fabric = _fabric(plan, network, device, devices)
+    if folder is not None and fabric.is_global_zero:
+        folder.open()
+        write_json(folder.path / "noise.json", noisy.manifest)
+    fabric.barrier()
+    if folder is not None and folder.done:
+        return _finished(experiment, noisy, network, folder)
+    loop = _loop(fabric, experiment, data, noisy, network, criterion, folder, workers, checkpoint_every, progress)
+    state = None if folder is None else folder.checkpoint()
+    if state is not None:
+        loop.restore(state)
+    loop.progress.start(str(experiment), plan.epochs, loop.epoch)
+    try:
+        with torch.random.fork_rng():
+            loop.run()
+    finally:
+        loop.progress.stop()
+    network = loop.module
+    if loop.average is not None:
+        network.load_state_dict(loop.average.module.state_dict())
+    calibration = None if loop.calibration is None else asdict(loop.calibration)
+    result = Result(experiment, loop.epochs, noisy, calibration, network.cpu(), folder and folder.path)
+    if folder is not None and fabric.is_global_zero:
+        folder.finish(result.record())
+    fabric.barrier()
+    return result
+
+
+def make_noise(data: Data, noise: str | NoisyLabels, seed: int) -> NoisyLabels:
+    """Return the noisy labels of a data set's training part."""
+    split = data.train
+    if isinstance(noise, NoisyLabels):
+        if len(noise.labels) != len(split):
+            raise ValueError(f"there are {len(noise.labels)} noisy labels for {len(split)} training examples")
+        return noise
+    return draw_noise(
+        noise, split.labels, data.num_classes, seed=seed, features=split.inputs,
+        dataset=None if data.known is None else data.known.name, index=split.index, human=split.human,
+    )  # fmt: skip
+
+
+def _fabric(recipe: Recipe, model: nn.Module, device: str, devices: int) -> Fabric:
+    try:
+        from lightning_fabric import Fabric
+    except ImportError:
+        raise ImportError("training needs Lightning Fabric: pip install 'unswayed[train]'") from None
+    where = torch.device(device if device != "auto" else "cuda" if torch.cuda.is_available() else "cpu")
+    precision = resolve(recipe.precision, model, where)
+    fabric = Fabric(accelerator=where.type, devices=devices, precision=FABRIC[precision])  # type: ignore[arg-type]
+    fabric.launch()
+    return fabric
+
+
+def _loop(
+    fabric: Fabric,
+    experiment: Experiment,
+    data: Data,
+    noisy: NoisyLabels,
+    network: nn.Module,
+    criterion: nn.Module,
+    folder: RunFolder | None,
+    workers: int,
+    checkpoint_every: float,
+    progress: Progress | None,
+) -> Loop:
+    recipe = experiment.recipe
+    convolutional = has_convolutions(network)
+    if convolutional:
+        network = network.to(memory_format=torch.channels_last)  # type: ignore[call-overload]
+    if fabric.world_size > 1 and fabric.device.type == "cuda":
+        network = nn.SyncBatchNorm.convert_sync_batchnorm(network)
+    mean, std = _scale(data)
+    common: dict[str, Any] = {
+        "device": fabric.device, "rank": fabric.global_rank, "world": fabric.world_size, "workers": workers,
+    }  # fmt: skip
+    plain = augmentation("none", mean=mean, std=std)
+    rows, held_out = _held_out(len(data.train), experiment)
+    seed = seed_of(experiment.seed, _ORDER)
+    train = Loader(
+        data.train, recipe.batch_size, rows=rows, seed=seed, augment=augmentation(recipe.augment, mean=mean, std=std),
+        **common,
+    )  # fmt: skip
+    evaluate = {"shuffle": False, "augment": plain, **common}
+    size = max(recipe.batch_size, 512)
+    tests, labels = {}, {}
+    noisy_labels = torch.from_numpy(noisy.labels)
+    if held_out is not None:
+        tests["val"] = Loader(data.train, size, rows=held_out, **evaluate)
+        labels["val"] = noisy_labels
+    tests["test"] = Loader(data.test, size, **evaluate)
+    labels["test"] = torch.from_numpy(data.test.labels)
+    return Loop(
+        fabric, network, criterion, recipe, train, tests, noisy_labels,
+        None if noisy.clean is None else torch.from_numpy(noisy.clean), labels, seed=seed, folder=folder,
+        progress=progress or Progress(quiet=True), checkpoint_every=checkpoint_every,
+    )  # fmt: skip
+
+
+def _held_out(n: int, experiment: Experiment) -> tuple[NDArray[np.int64] | None, NDArray[np.int64] | None]:
+    """Return the rows to train on and the rows held out; they hang on the noise's seed alone."""
+    if not experiment.validation:
+        return None, None
+    size = round(n * experiment.validation)
+    if not 0 < size < n:
+        raise ValueError(f"validation={experiment.validation:g} of {n} examples holds out {size}; give a larger share")
+    assert experiment.noise_seed is not None
+    order = np.random.default_rng([experiment.noise_seed, _HELD_OUT]).permutation(n)
+    return np.sort(order[size:]), np.sort(order[:size])
+
+
+def _scale(data: Data) -> tuple[tuple[float, ...] | None, tuple[float, ...] | None]:
+    """Return mean and standard deviation of each channel: the published ones, or those of the training images."""
+    if data.known is not None and data.known.mean and len(data.known.mean) == data.in_shape[0]:
+        return data.known.mean, data.known.std
+    inputs = data.train.inputs
+    if inputs is None or inputs.dtype != torch.uint8:
+        return None, None
+    axes = [0, *range(2, inputs.dim())]
+    pixels = inputs[:: max(1, len(inputs) // 10000)].double() / 255
+    return tuple(pixels.mean(axes).tolist()), tuple(pixels.std(axes).clamp_min(1e-3).tolist())
+
+
+def _finished(experiment: Experiment, noisy: NoisyLabels, network: nn.Module, folder: RunFolder) -> Result:
+    """Return the result of a run that was done before."""
+    weights = folder.load("weights/last.pt")
+    if weights is not None:
+        network.load_state_dict(weights)
+    calibration = folder.result()["calibration"]
+    return Result(experiment, folder.epochs(), noisy, calibration, network, folder.path)
