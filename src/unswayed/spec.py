@@ -10,7 +10,7 @@ import difflib
 import math
 import re
 import sys
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -24,7 +24,7 @@ def write(value: Any, kind: str = "number") -> str:
     if isinstance(value, bool):
         return "true" if value else "false"
     if isinstance(value, (list, tuple)):
-        return "[" + ", ".join(write(v) for v in value) + "]"
+        return "[" + ", ".join(write(v, kind) for v in value) + "]"
     if isinstance(value, (int, float)):
         text = repr(value)
         return text[:-2] if text.endswith(".0") else text
@@ -66,6 +66,11 @@ class SpecError(ValueError):
         shown = line[start : column + 80]
         self._parts = (problem, spec, column, allowed)
         super().__init__(f"{problem}\n  {shown}\n  {' ' * (column - start)}^" + (f"\n{allowed}" if allowed else ""))
+
+    def about(self, spec: str) -> SpecError:
+        """Return the same error about ``spec``, which has other words in the same columns."""
+        problem, _, column, allowed = self._parts
+        return SpecError(problem, spec, column, allowed)
 
     def __reduce__(self) -> tuple[type[SpecError], tuple[str, str, int, str]]:
         return type(self), self._parts
@@ -239,3 +244,51 @@ class Param:
                 raise ValueError(f"{wrong}, a whole number")
             return int(number)
         return number + 0.0  # -0 is written as 0
+
+
+def read_named(
+    reader: Reader, node: ast.expr, what: str, known: Mapping[str, Sequence[Param]]
+) -> tuple[str, dict[str, Any]]:
+    """Read ``name`` or ``name(...)``, where ``known`` lists the parameters of each name.
+
+    Returns the name and the value of every parameter, checked, with defaults filled in. ``what`` is what the named
+    things are called, like "model".
+
+    >>> reader = Reader("Crop(4)", "write crop(4)")
+    >>> read_named(reader, reader.tree, "augmentation", {"crop": [Param("pad", REQUIRED, "pixels", kind="integer")]})
+    ('crop', {'pad': 4})
+    """
+    call = reader.call(node)
+    if call is None:
+        raise reader.fail(node, f"the name of a {what} is expected here", reader.grammar)
+    name, args, keywords = call
+    if name.lower() not in known:
+        allowed = f"known: {', '.join(known)}"
+        raise reader.fail(node, f"unknown {what} {name!r}{did_you_mean(name, known)}", allowed)
+    name = name.lower()
+    params = known[name]
+    bound = reader.bind(node, name, [param.name for param in params], args, keywords)
+    values = {}
+    for param in params:
+        if param.name not in bound:
+            if param.default is REQUIRED:
+                raise reader.fail(node, f"{name} needs {param.name}", f"{param.name}: {param.meaning}")
+            values[param.name] = param.default
+            continue
+        given = reader.value(bound[param.name])
+        try:
+            values[param.name] = param.check(name, given)
+        except ValueError as error:
+            raise reader.fail(bound[param.name], str(error)) from None
+    return name, values
+
+
+def write_named(name: str, values: Mapping[str, Any], *, keywords: bool = False) -> str:
+    """Write what :func:`read_named` reads; a single parameter stands without its name, unless ``keywords``.
+
+    >>> write_named("crop", {"pad": 4}), write_named("mlp", {"hidden": 64, "norm": True}), write_named("flip", {})
+    ('crop(4)', 'mlp(hidden=64, norm=true)', 'flip')
+    """
+    bare = len(values) == 1 and not keywords
+    written = [("" if bare else f"{key}=") + write(value, "choice") for key, value in values.items()]
+    return f"{name}({', '.join(written)})" if written else name
