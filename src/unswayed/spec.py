@@ -11,7 +11,7 @@ import math
 import re
 import sys
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 
@@ -177,8 +177,9 @@ REQUIRED: Any = object()
 class Param:
     """One parameter of a loss or a kind of noise: its default, its allowed range and its meaning.
 
-    ``kind`` is ``number``, ``integer``, ``flag``, ``choice``, ``loss`` or ``matrix``. ``low`` and ``high`` bound a
-    number, and ``open_low`` / ``open_high`` exclude the bound itself. A required parameter has no default.
+    ``kind`` is ``number``, ``integer``, ``integers``, ``flag``, ``choice``, ``loss`` or ``matrix``. ``low`` and
+    ``high`` bound a number, and ``open_low`` / ``open_high`` exclude the bound itself. A required parameter has no
+    default.
 
     >>> Param("a", 1.0, "shift", low=0.0).check("vce", 2)
     2.0
@@ -209,6 +210,8 @@ class Param:
             return f"{self.name} is a loss, or the spec of one"
         if self.kind == "matrix":
             return f"{self.name} is a row-stochastic K x K matrix, or a .csv or .npy file of one"
+        if self.kind == "integers":
+            return f"{self.name} is a list of whole numbers >= {self.low:g}, like [40, 80]"
         left = f"{self.low:g} {'<' if self.open_low else '<='} " if math.isfinite(self.low) else ""
         right = f" {'<' if self.open_high else '<='} {self.high:g}" if math.isfinite(self.high) else ""
         if left and not right:
@@ -229,6 +232,11 @@ class Param:
             return value
         if self.kind in ("loss", "matrix"):
             return value
+        if self.kind == "integers":
+            try:
+                return [replace(self, kind="integer").check(owner, each) for each in value]
+            except (TypeError, ValueError):
+                raise ValueError(wrong) from None
         if isinstance(value, (bool, str)):
             raise ValueError(wrong)
         try:
