@@ -1,0 +1,5 @@
+"""Training: recipes, the loop, run folders."""
+
+from unswayed._lazy import attach
+
+__getattr__, __dir__, __all__ = attach(__name__, __file__)

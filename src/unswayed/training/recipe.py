@@ -167,6 +167,8 @@ _CIFAR = {"clip_norm": _ANL, "augment": "pad of 4 pixels: " + _ANL}
 _PAPER = "VBL paper (AAAI 2026), appendix, experiment setting"
 
 RECIPES = {
+    "digits": Recipe(epochs=100, batch_size=128, lr=0.1, clip_norm=5, source="tried on the digits data"),
+    "features": Recipe(epochs=30, batch_size=128, lr=0.1, clip_norm=5, source="tried on embeddings of CIFAR-10"),
     "paper/cifar10": Recipe(
         epochs=120, batch_size=128, lr=0.01, l1=5e-5, augment="crop(4) + flip", source=_PAPER,
         unstated=_CIFAR,

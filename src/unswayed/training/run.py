@@ -17,7 +17,7 @@ from unswayed.losses.base import Loss
 from unswayed.losses.expression import loss as build_loss
 from unswayed.models import ModelSpec
 from unswayed.models import build as build_model
-from unswayed.noise import NoisyLabels
+from unswayed.noise import NoiseSpec, NoisyLabels
 from unswayed.noise import make as draw_noise
 from unswayed.training.experiment import Experiment
 from unswayed.training.folder import RunFolder
@@ -134,24 +134,16 @@ def train(
     >>> len(result.epochs), 0 < result.last["test_accuracy"] < 1
     (3, True)
     """
-    plan = Recipe() if recipe is None else named_recipe(recipe) if isinstance(recipe, str) else recipe
-    noisy = make_noise(data, noise, seed if noise_seed is None else noise_seed)
     criterion = build_loss(loss) if isinstance(loss, (str, Loss)) else loss
-    if isinstance(model, str):
-        model_name = str(ModelSpec.parse(model))
-        initial = seed_of(seed, _INITIAL)
-        network = build_model(model_name, num_classes=data.num_classes, in_shape=data.in_shape, seed=initial)
-    else:
-        model_name, network = f"{type(model).__module__}:{type(model).__qualname__}", model
-    experiment = Experiment(
-        data=data.name,
-        noise=str(noisy.spec),
-        model=model_name,
-        loss=str(criterion) if isinstance(criterion, Loss) else repr(criterion),
-        recipe=plan,
-        seed=seed,
-        noise_seed=noisy.seed,
-        validation=validation,
+    experiment = experiment_of(
+        model, data, criterion, recipe, noise=noise, seed=seed, noise_seed=noise_seed, validation=validation
+    )
+    noisy = make_noise(data, noise, experiment.noise_seed)
+    plan = experiment.recipe
+    network = (
+        build_model(model, num_classes=data.num_classes, in_shape=data.in_shape, seed=seed_of(seed, _INITIAL))
+        if isinstance(model, str)
+        else model
     )
     folder = None if out is None else RunFolder(out, experiment)
     fabric = _fabric(plan, network, device, devices)
@@ -180,6 +172,63 @@ def train(
         folder.finish(result.record())
     fabric.barrier()
     return result
+
+
+def experiment_of(
+    model: nn.Module | str,
+    data: Data,
+    loss: nn.Module | str = "vce",
+    recipe: Recipe | str | None = None,
+    *,
+    noise: str | NoisyLabels = "given",
+    seed: int = 0,
+    noise_seed: int | None = None,
+    validation: float = 0.0,
+) -> Experiment:
+    """Return the experiment that :func:`train` would run; the parameters are the same.
+
+    >>> from unswayed.data import load
+    >>> experiment_of("linear", load("digits"), "nce + vce(4)").loss
+    'nce + vce(a=4)'
+    """
+    built = build_loss(loss) if isinstance(loss, (str, Loss)) else loss
+    return Experiment(
+        data=data.name,
+        noise=str(noise.spec if isinstance(noise, NoisyLabels) else NoiseSpec.parse(noise)),
+        model=str(ModelSpec.parse(model)) if isinstance(model, str) else _name_of(model),
+        loss=str(built) if isinstance(built, Loss) else repr(built),
+        recipe=Recipe() if recipe is None else named_recipe(recipe) if isinstance(recipe, str) else recipe,
+        seed=seed,
+        noise_seed=noise.seed if isinstance(noise, NoisyLabels) else noise_seed,
+        validation=validation,
+    )
+
+
+def _name_of(model: nn.Module) -> str:
+    return f"{type(model).__module__}:{type(model).__qualname__}"
+
+
+_USUAL = {
+    "digits": ("mlp(hidden=512, depth=2)", "digits"),
+    "mnist": ("cnn4", "paper/cifar10"),
+    "fashion_mnist": ("cnn4", "paper/cifar10"),
+    "cifar10": ("cnn8", "paper/cifar10"),
+    "cifar100": ("resnet34", "paper/cifar100"),
+    "webvision": ("resnet50", "paper/webvision"),
+    "clothing1m": ("resnet50", "paper/clothing1m"),
+}
+
+
+def usual(data: Data) -> tuple[str, str]:
+    """Return the network and the recipe that are usual for a data set.
+
+    >>> from unswayed.data import load
+    >>> usual(load("digits"))
+    ('mlp(hidden=512, depth=2)', 'digits')
+    """
+    if data.name in _USUAL:
+        return _USUAL[data.name]
+    return ("resnet18", "paper/cifar10") if len(data.in_shape) == 3 else ("mlp(hidden=512, depth=1)", "features")
 
 
 def make_noise(data: Data, noise: str | NoisyLabels, seed: int) -> NoisyLabels:

@@ -1,0 +1,15 @@
+from unswayed.training.experiment import Experiment as Experiment
+from unswayed.training.folder import RunFolder as RunFolder
+from unswayed.training.loop import Diverged as Diverged
+from unswayed.training.loop import Stopped as Stopped
+from unswayed.training.metrics import Metrics as Metrics
+from unswayed.training.metrics import Tally as Tally
+from unswayed.training.progress import Progress as Progress
+from unswayed.training.recipe import RECIPES as RECIPES
+from unswayed.training.recipe import Recipe as Recipe
+from unswayed.training.recipe import Schedule as Schedule
+from unswayed.training.recipe import recipe as recipe
+from unswayed.training.run import Result as Result
+from unswayed.training.run import experiment_of as experiment_of
+from unswayed.training.run import train as train
+from unswayed.training.run import usual as usual
