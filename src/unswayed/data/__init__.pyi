@@ -1,0 +1,9 @@
+from unswayed.data.augment import Augmentation as Augmentation
+from unswayed.data.augment import augmentation as augmentation
+from unswayed.data.core import BadImage as BadImage
+from unswayed.data.core import Data as Data
+from unswayed.data.core import Split as Split
+from unswayed.data.known import Known as Known
+from unswayed.data.loader import Loader as Loader
+from unswayed.data.loading import load as load
+from unswayed.data.wrapping import wrap as wrap
