@@ -1,0 +1,5 @@
+"""Networks by name, seeded, and networks of the user's own."""
+
+from unswayed._lazy import attach
+
+__getattr__, __dir__, __all__ = attach(__name__, __file__)
