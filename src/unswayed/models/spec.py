@@ -79,10 +79,10 @@ def _elsewhere(spec: str, target: re.Match[str]) -> ModelSpec:
     name = target[1]
     if not name.startswith("timm:") and not _OWN.fullmatch(name):
         raise SpecError(f"{name!r} is no place of a network", spec, target.start(1), GRAMMAR)
-    # A name of the same length, which Python can read.
-    reader = Reader(" " * target.start(1) + "x" * len(name) + spec[target.end() :], GRAMMAR)
     values: dict[str, Any] = {}
     try:
+        # A name of the same length, which Python can read.
+        reader = Reader(" " * target.start(1) + "x" * len(name) + spec[target.end() :], GRAMMAR)
         call = reader.call(reader.tree)
         if call is None:
             raise reader.fail(reader.tree, "this is not a spec", GRAMMAR)
