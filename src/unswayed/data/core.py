@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
-from types import MappingProxyType
 
 import numpy as np
 import torch
@@ -38,9 +37,11 @@ class Split:
 
     Args:
         labels: class of each example, int64.
-        inputs: all examples in memory (or memory-mapped): uint8 images ``(N, C, H, W)`` or float32 of any shape.
-        read: instead of ``inputs``, what reads one example from disk: a uint8 image ``(C, H, W)`` of its own size. It is
-            sent to worker processes, so it must be picklable, and raises :class:`BadImage` where there is none.
+        inputs: all examples, in memory or memory-mapped: uint8 images ``(N, C, H, W)`` or float32 of any shape.
+        read: instead of ``inputs``, what reads one example: a uint8 image ``(C, H, W)`` of its own size, or float32. It
+            is sent to worker processes, so it must be picklable, and raises :class:`BadImage` if the image is broken.
+        size: side that images from ``read`` are brought to where nothing else is asked for: the shorter side is
+            scaled to 8/7 of it, and the middle is cut out (256 and 224); ``None``: they all have one size already.
         index: place of each example in the published order; ``None`` where that order is lost.
         human: other labels that came with the data, by name.
         on_bad_image: whether an image that cannot be read ends the run (``"error"``) or is left out (``"skip"``).
@@ -52,6 +53,7 @@ class Split:
     labels: NDArray[np.int64]
     inputs: Tensor | None = None
     read: Callable[[int], Tensor] | None = None
+    size: int | None = None
     index: NDArray[np.int64] | None = None
     human: Mapping[str, NDArray[np.int64]] = field(default_factory=dict)
     on_bad_image: str = "error"
@@ -66,16 +68,15 @@ class Split:
             image = self.inputs.dtype == torch.uint8 and self.inputs.dim() == 4
             if not image and (self.inputs.dtype != torch.float32 or self.inputs.dim() < 2):
                 shape = tuple(self.inputs.shape)
-                raise ValueError(
-                    f"inputs are uint8 images (N, C, H, W) or float32 (N, ...), not {self.inputs.dtype} of shape {shape}"
-                )
+                allowed = "uint8 images (N, C, H, W) or float32 (N, ...)"
+                raise ValueError(f"inputs are {allowed}, not {self.inputs.dtype} of shape {shape}")
         sizes = {"inputs": self.inputs, "index": self.index} | {f"human {k!r}": v for k, v in self.human.items()}
         for name, values in sizes.items():
             if values is not None and len(values) != n:
                 raise ValueError(f"there are {n} labels, but {len(values)} of {name}")
         if self.on_bad_image not in ON_BAD_IMAGE:
             raise ValueError(f"on_bad_image={self.on_bad_image!r} is not allowed; it is 'error' or 'skip'")
-        object.__setattr__(self, "human", MappingProxyType(dict(self.human)))
+        object.__setattr__(self, "human", dict(self.human))
 
     def __len__(self) -> int:
         return len(self.labels)
@@ -114,10 +115,12 @@ class Data:
             if low < 0 or high >= self.num_classes:
                 wrong = low if low < 0 else high
                 raise ValueError(f"{where}: label {wrong} is not allowed; labels are 0 to {self.num_classes - 1}")
-            if split.inputs is not None and tuple(split.inputs.shape[1:]) != self.in_shape:
-                shape = tuple(split.inputs.shape[1:])
+            shape = self.in_shape if split.inputs is None else tuple(split.inputs.shape[1:])
+            if split.size is not None:
+                shape = (shape[0], split.size, split.size)
+            if shape != self.in_shape:
                 raise ValueError(f"{where}: examples have shape {shape}, where {self.in_shape} is expected")
-        object.__setattr__(self, "tests", MappingProxyType(dict(self.tests)))
+        object.__setattr__(self, "tests", dict(self.tests))
 
     @property
     def test(self) -> Split:
