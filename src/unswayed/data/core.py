@@ -110,6 +110,9 @@ class Data:
         for name, split in {"train": self.train, **self.tests}.items():
             where = f"{self.name}, {name} split"
             if not len(split):
+                # Such a set has images to test on, and none to train on.
+                if name == "train" and self.known is not None and not self.known.train_size:
+                    continue
                 raise ValueError(f"{where}: there are no examples")
             low, high = int(split.labels.min()), int(split.labels.max())
             if low < 0 or high >= self.num_classes:

@@ -28,7 +28,7 @@ def load(name: str, root: Path) -> Data:
     facts = known(name)
     folder = _folder(name, root)
     splits = {}
-    for part in ("train", "t10k"):
+    for part, size in (("train", facts.train_size), ("t10k", facts.test_size)):
         files = [_find(folder, part, dims) for dims in (3, 1)]
         images, labels = (_read(file, dims) for file, dims in zip(files, (3, 1)))
         if len(images) != len(labels):
@@ -40,7 +40,9 @@ def load(name: str, root: Path) -> Data:
             raise ValueError(f"{str(files[0])!r} has images of {_size(images)} pixels, where 28 x 28 are expected")
         if len(labels) and labels.max() >= facts.num_classes:
             raise ValueError(f"{str(files[1])!r} has the label {labels.max()}, where 0 to 9 are expected")
-        splits[part] = Split(labels.astype(np.int64), torch.from_numpy(images)[:, None], index=np.arange(len(labels)))
+        # The published order is known of the published images alone, not of a part of them.
+        index = np.arange(size) if len(labels) == size else None
+        splits[part] = Split(labels.astype(np.int64), torch.from_numpy(images)[:, None], index=index)
     for other, first in _FIRST.items():
         if other != name and splits["train"].labels[:10].tolist() == first:
             raise ValueError(f"{str(folder)!r} holds {known(other).title}, not {facts.title}; load it as {other!r}")
