@@ -1,7 +1,5 @@
 from unswayed.training.experiment import Experiment as Experiment
 from unswayed.training.folder import RunFolder as RunFolder
-from unswayed.training.loop import Diverged as Diverged
-from unswayed.training.loop import Stopped as Stopped
 from unswayed.training.metrics import Metrics as Metrics
 from unswayed.training.metrics import Tally as Tally
 from unswayed.training.progress import Progress as Progress
@@ -13,3 +11,5 @@ from unswayed.training.run import Result as Result
 from unswayed.training.run import experiment_of as experiment_of
 from unswayed.training.run import train as train
 from unswayed.training.run import usual as usual
+from unswayed.training.stopping import Diverged as Diverged
+from unswayed.training.stopping import Stopped as Stopped

@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import json
+import os
 import platform
+from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
@@ -14,6 +16,7 @@ from unswayed._files import write_json, written_whole
 from unswayed.training.experiment import Experiment, differences
 
 FORMAT = 1
+_LOCK = ".lock"
 
 
 class RunFolder:
@@ -29,32 +32,79 @@ class RunFolder:
 
     def __init__(self, path: str | Path, experiment: Experiment) -> None:
         self.path, self.experiment = Path(path), experiment
+        self._lock: int | None = None
 
-    def open(self) -> None:
-        """Make the folder, or check that what is there belongs to this experiment and can be gone on with."""
+    def open(self, noise: Mapping[str, Any]) -> None:
+        """Make the folder, or check that what is there is this run, on these labels; other processes are kept out."""
         if self.path.exists() and not self.path.is_dir():
             raise ValueError(f"{self.path} is a file; give a folder for the run")
         record = self._read("experiment.json")
         if record is None:
-            if self.path.is_dir() and any(self.path.iterdir()):
-                raise ValueError(f"{self.path} is not empty and holds no run; give a new folder, or an empty one")
-            try:
-                self.path.mkdir(parents=True, exist_ok=True)
-            except OSError as error:
-                raise OSError(f"cannot make the folder {self.path}: {error.strerror}") from None
-            self._write("experiment.json", {"format": FORMAT, "id": self.experiment.id} | self.experiment.settings)
+            self._make()
+        else:
+            self._check(record, noise)
+        if self.done:
             return
-        if record.get("format", 0) > FORMAT:
+        try:
+            self._keep_others_out()
+            for part in (*self.path.glob(".*.part"), *self.path.glob("weights/.*.part")):
+                part.unlink()  # of a process that was killed while it wrote
+        except OSError as error:
+            raise _unwritable(self.path, error) from None
+        if record is None:
+            self._write("experiment.json", {"format": FORMAT, "id": self.experiment.id} | self.experiment.settings)
+        if self._read("noise.json") is None:
+            self._write("noise.json", dict(noise))
+
+    def close(self) -> None:
+        """Let other processes in."""
+        if self._lock is not None:
+            os.close(self._lock)
+            self._lock = None
+
+    def _make(self) -> None:
+        if self.path.is_dir() and any(entry.name != _LOCK and not _is_part(entry) for entry in self.path.iterdir()):
+            raise ValueError(f"{self.path} is not empty and holds no run; give a new folder, or an empty one")
+        try:
+            self.path.mkdir(parents=True, exist_ok=True)
+        except OSError as error:
+            raise OSError(f"cannot make the folder {self.path}: {error.strerror}") from None
+
+    def _check(self, record: dict[str, Any], noise: Mapping[str, Any]) -> None:
+        form = record.get("format")
+        if isinstance(form, int) and form > FORMAT:
             raise ValueError(
-                f"{self.path} was written by a newer version of unswayed (format {record['format']}, this one reads "
-                f"{FORMAT}); update with: pip install --upgrade unswayed"
+                f"{self.path} was written by a newer version of unswayed (format {form}, this one reads {FORMAT}); "
+                "update with: pip install --upgrade unswayed"
             )
         there = {key: value for key, value in record.items() if key not in ("format", "id")}
-        here = json.loads(json.dumps(self.experiment.settings))
-        if there != here:
+        found = differences(there, _plain(self.experiment.settings))
+        if found:
+            raise ValueError(f"{self.path} holds another experiment ({'; '.join(found)}); give another folder")
+        drawn = self._read("noise.json")
+        if drawn is not None and (found := differences(drawn, _plain(noise))):
             raise ValueError(
-                f"{self.path} holds another experiment ({'; '.join(differences(there, here))}); give another folder"
+                f"{self.path} was trained on other labels ({'; '.join(found)}): the data, or the version of what drew "
+                "the noise, has changed; give another folder"
             )
+
+    def _keep_others_out(self) -> None:
+        """Hold a lock, which the system takes away when this process ends, however it ends."""
+        try:
+            import fcntl
+        except ImportError:  # Windows
+            return
+        self._lock = os.open(self.path / _LOCK, os.O_RDWR | os.O_CREAT, 0o666)
+        try:
+            fcntl.flock(self._lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
+        except BlockingIOError:
+            self.close()
+            raise ValueError(
+                f"{self.path} is being written by another process; wait for it, or stop it first"
+            ) from None
+        except OSError:
+            # A file system that knows no locks.
+            self.close()
 
     @property
     def done(self) -> bool:
@@ -83,12 +133,21 @@ class RunFolder:
             path.parent.mkdir(exist_ok=True)
             with written_whole(path) as part:
                 torch.save(state, part)
+        # torch tells of a full disk by a RuntimeError of its zip writer.
         except (OSError, RuntimeError) as error:
-            # torch tells a full disk as a RuntimeError of its zip writer.
-            reason = error.strerror if isinstance(error, OSError) and error.strerror else error
-            raise OSError(
-                f"cannot write {path}: {reason}; the last good checkpoint is intact: the same command goes on from it"
-            ) from None
+            raise _unwritable(path, error) from None
+
+    def write(self, state: dict[str, Any], weights: Mapping[str, dict[str, Any]]) -> None:
+        """Write the weights to be kept, then the checkpoint that speaks of them, then the table of epochs."""
+        for name, values in weights.items():
+            self.save(f"weights/{name}.pt", values)
+        self.save("checkpoint.pt", state)
+        path = self.path / "epochs.jsonl"
+        try:
+            with written_whole(path) as part:
+                part.write_text("".join(json.dumps(epoch) + "\n" for epoch in state["epochs"]), encoding="utf-8")
+        except OSError as error:
+            raise _unwritable(path, error) from None
 
     def result(self) -> dict[str, Any]:
         """Return what :meth:`finish` wrote."""
@@ -99,14 +158,6 @@ class RunFolder:
         lines = (self.path / "epochs.jsonl").read_text(encoding="utf-8").splitlines()
         return [json.loads(line) for line in lines]
 
-    def write_epochs(self, epochs: list[dict[str, Any]]) -> None:
-        """Write ``epochs.jsonl``, a line an epoch."""
-        try:
-            with written_whole(self.path / "epochs.jsonl") as part:
-                part.write_text("".join(json.dumps(epoch) + "\n" for epoch in epochs), encoding="utf-8")
-        except OSError as error:
-            raise OSError(f"cannot write {self.path / 'epochs.jsonl'}: {error.strerror}") from None
-
     def finish(self, result: dict[str, Any]) -> None:
         """Write the result, which marks the run as done, and drop the checkpoint."""
         self._write("result.json", result | {"versions": versions()})
@@ -116,7 +167,7 @@ class RunFolder:
         try:
             write_json(self.path / name, value)
         except OSError as error:
-            raise OSError(f"cannot write {self.path / name}: {error.strerror}") from None
+            raise _unwritable(self.path / name, error) from None
 
     def _read(self, name: str) -> dict[str, Any] | None:
         path = self.path / name
@@ -132,7 +183,11 @@ class RunFolder:
 
 
 def versions() -> dict[str, str]:
-    """Return the versions that a result depends on."""
+    """Return the versions that a result depends on.
+
+    >>> versions()["unswayed"] == unswayed.__version__
+    True
+    """
     return {
         "unswayed": unswayed.__version__,
         "torch": torch.__version__,
@@ -140,3 +195,20 @@ def versions() -> dict[str, str]:
         "platform": platform.platform(),
         "threads": str(torch.get_num_threads()),
     }
+
+
+def _plain(settings: Mapping[str, Any]) -> dict[str, Any]:
+    """Return settings as they come back from JSON."""
+    plain: dict[str, Any] = json.loads(json.dumps(settings))
+    return plain
+
+
+def _is_part(path: Path) -> bool:
+    return path.name.startswith(".") and path.name.endswith(".part")
+
+
+def _unwritable(path: Path, error: Exception) -> OSError:
+    reason = getattr(error, "strerror", None) or str(error).splitlines()[0]
+    return OSError(
+        f"cannot write {path}: {reason}; what was written before is intact, and the same command goes on from it"
+    )

@@ -2,12 +2,10 @@
 
 from __future__ import annotations
 
+import inspect
 import math
-import signal
-import threading
 import time
-from collections.abc import Iterator
-from contextlib import contextmanager
+from dataclasses import asdict
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -15,72 +13,47 @@ import torch
 from torch import Tensor, nn
 
 from unswayed.data import Loader
-from unswayed.losses.base import Loss
+from unswayed.training.devices import on_first
 from unswayed.training.folder import RunFolder
 from unswayed.training.metrics import Metrics, Tally
 from unswayed.training.progress import Progress
 from unswayed.training.recipe import Recipe, Schedule
+from unswayed.training.stopping import Diverged, Stopped, asked_to_stop
 
 if TYPE_CHECKING:
     from lightning_fabric import Fabric
 
 # What is summed over an epoch's training steps.
 _SUMS = ("loss", "seen", "right", "wrong labels", "memorised", "right of clean")
-
-
-class Diverged(RuntimeError):
-    """The training loss is no longer a number."""
-
-
-class Stopped(KeyboardInterrupt):
-    """The run was asked to stop; ``signal`` says how. It has finished its step and written a checkpoint."""
-
-    def __init__(self, number: int) -> None:
-        super().__init__(number)
-        self.signal = number
-
-
-@contextmanager
-def _asked_to_stop() -> Iterator[list[int]]:
-    """Collect the first Ctrl-C (or SIGTERM) instead of dying from it; the second one works as ever."""
-    asked: list[int] = []
-    if threading.current_thread() is not threading.main_thread():
-        yield asked
-        return
-    before = {number: signal.getsignal(number) for number in (signal.SIGINT, signal.SIGTERM)}
-
-    def note(number: int, _: Any) -> None:
-        asked.append(number)
-        for each, handler in before.items():
-            signal.signal(each, handler)
-
-    for number in before:
-        signal.signal(number, note)
-    try:
-        yield asked
-    finally:
-        for number, handler in before.items():
-            signal.signal(number, handler)
+# Where looking costs waiting (for a device, for other processes), the loop looks up every so many steps.
+_LOOK = 10
 
 
 def make_optimizer(recipe: Recipe, model: nn.Module) -> torch.optim.Optimizer:
-    """Return the recipe's optimiser for a model's parameters."""
+    """Return the recipe's optimiser for a model's parameters.
+
+    >>> make_optimizer(Recipe(lr=0.5), nn.Linear(2, 2)).param_groups[0]["lr"]
+    0.5
+    """
     parameters = [p for p in model.parameters() if p.requires_grad]
     if not parameters:
         raise ValueError("the model has no parameters to train")
-    fused = all(p.device.type in ("cpu", "cuda") and p.is_floating_point() for p in parameters)
+    common: dict[str, Any] = {
+        "lr": recipe.lr,
+        "weight_decay": recipe.weight_decay,
+        "fused": all(p.device.type in ("cpu", "cuda") and p.is_floating_point() for p in parameters),
+    }
     if recipe.optimizer == "adamw":
-        return torch.optim.AdamW(
-            parameters, recipe.lr, betas=(recipe.momentum, 0.999), weight_decay=recipe.weight_decay, fused=fused
-        )
-    return torch.optim.SGD(
-        parameters, recipe.lr, momentum=recipe.momentum, nesterov=recipe.nesterov,
-        weight_decay=recipe.weight_decay, fused=fused,
-    )  # fmt: skip
+        return torch.optim.AdamW(parameters, betas=(recipe.momentum, 0.999), **common)
+    return torch.optim.SGD(parameters, momentum=recipe.momentum, nesterov=recipe.nesterov, **common)
 
 
 class Loop:
-    """The state of one run, on one of ``fabric``'s processes."""
+    """The state of one run, on one of ``fabric``'s processes.
+
+    ``labels`` (and ``clean``, where known) are those of the whole training split, ``tests`` and ``test_labels`` what to
+    measure after each epoch, by name: ``val`` for examples held out, ``test``, and further test sets.
+    """
 
     def __init__(
         self,
@@ -89,9 +62,9 @@ class Loop:
         loss: nn.Module,
         recipe: Recipe,
         train: Loader,
-        tests: dict[str, Loader],
         labels: Tensor,
         clean: Tensor | None,
+        tests: dict[str, Loader],
         test_labels: dict[str, Tensor],
         *,
         seed: int,
@@ -104,6 +77,8 @@ class Loop:
         self.schedule = Schedule.parse(recipe.schedule)
         device = fabric.device
         self.loss = loss.to(device)
+        # Losses with a memory want to know which examples they see.
+        self.wants_index = "index" in inspect.signature(loss.forward).parameters
         self.module = model.to(device)
         self.average = None
         if recipe.average:
@@ -115,19 +90,24 @@ class Loop:
                 use_buffers=True,
             )
         self.optimizer = make_optimizer(recipe, self.module)
-        self.model, self.stepper = fabric.setup(self.module, self.optimizer)
+        self.model = fabric.setup_module(self.module)
         self.parameters = [p for p in self.module.parameters() if p.requires_grad]
+        self.has_batch_norm = any(isinstance(m, nn.modules.batchnorm._BatchNorm) for m in self.module.modules())
         self.train, self.tests = train, tests
         self.labels = labels.to(device)
         self.clean = None if clean is None else clean.to(device)
         self.test_labels = {name: values.to(device) for name, values in test_labels.items()}
-        self.has_batch_norm = any(isinstance(m, nn.modules.batchnorm._BatchNorm) for m in self.module.modules())
+        self.look = 1 if fabric.world_size == 1 and device.type == "cpu" else _LOOK
         self.epochs: list[dict[str, Any]] = []
-        self.calibration: Metrics | None = None
+        self.calibration: dict[str, Any] | None = None
         self.kept: dict[str, dict[str, Any]] = {}
         self.epoch = self.step = 0
         self.sums = torch.zeros(len(_SUMS), dtype=torch.float64, device=device)
-        self.spent = 0.0
+        # Minus the number of the first step whose loss was not finite.
+        self.fine = torch.tensor(-math.inf, dtype=torch.float64, device=device)
+        self.bad = self.fine
+        self.logits = torch.empty(0)
+        self.spent, self.saved = 0.0, time.monotonic()
 
     # Resume
 
@@ -136,12 +116,14 @@ class Loop:
         return {
             "model": self.module.state_dict(),
             "average": None if self.average is None else self.average.state_dict(),
+            "loss": self.loss.state_dict(),
             "optimizer": self.optimizer.state_dict(),
             "epoch": self.epoch,
             "step": self.step,
-            "sums": self.sums,
+            "sums": self.sums_of_all,
             "spent": self.spent,
             "epochs": self.epochs,
+            "calibration": self.calibration,
         }
 
     def restore(self, state: dict[str, Any]) -> None:
@@ -149,26 +131,27 @@ class Loop:
         self.module.load_state_dict(state["model"])
         if self.average is not None:
             self.average.load_state_dict(state["average"])
+        self.loss.load_state_dict(state["loss"])
         self.optimizer.load_state_dict(state["optimizer"])
         self.epoch, self.step, self.spent = state["epoch"], state["step"], state["spent"]
-        self.sums = state["sums"].to(self.sums.device)
-        self.epochs = list(state["epochs"])
+        if self.fabric.is_global_zero:
+            self.sums = state["sums"].to(self.sums.device)
+        self.epochs, self.calibration = list(state["epochs"]), state["calibration"]
 
     def save(self) -> None:
         """Write the weights that are kept, then the checkpoint, then the table of epochs."""
-        if self.folder is not None and self.fabric.is_global_zero:
-            for name, weights in self.kept.items():
-                self.folder.save(f"weights/{name}.pt", weights)
+        self._check_weights()
+        if self.folder is not None:
+            folder, state = self.folder, self.state()
+            on_first(self.fabric, lambda: folder.write(state, self.kept))
             self.kept.clear()
-            self.folder.save("checkpoint.pt", self.state())
-            self.folder.write_epochs(self.epochs)
+        self.saved = time.monotonic()
 
     # Training
 
     def run(self) -> None:
         """Train to the end, or until asked to stop."""
-        with _asked_to_stop() as asked:
-            saved = time.monotonic()
+        with asked_to_stop() as asked:
             while self.epoch < self.recipe.epochs:
                 started = time.monotonic()
                 self.module.train()
@@ -176,67 +159,66 @@ class Loop:
                     self._step(x, index)
                     self.step += 1
                     self.progress.step(self.epoch, self.step, len(self.train))
-                    now = time.monotonic()
-                    if self._together(bool(asked), now - saved >= self.every):
-                        self.spent += now - started
-                        started = saved = now
+                    if self.step % self.look and self.step != len(self.train):
+                        continue
+                    stop, due = self._look(asked)
+                    if (stop or due) and self.step < len(self.train):
+                        self.spent, started = self.spent + time.monotonic() - started, time.monotonic()
                         self.save()
-                        if asked:
-                            raise Stopped(asked[0])
+                        if stop:
+                            raise Stopped(stop)
                 self._end_epoch(started)
-                if self._together(bool(asked), time.monotonic() - saved >= self.every):
-                    saved = time.monotonic()
+                stop, due = self._look(asked)
+                if (stop or due) and self.epoch < self.recipe.epochs:
                     self.save()
-                    if asked and self.epoch < self.recipe.epochs:
-                        raise Stopped(asked[0])
+                    if stop:
+                        raise Stopped(stop)
         self.kept["last"] = self._weights()
         self.save()
 
-    def _together(self, asked: bool, due: bool) -> bool:
-        """Whether to write a checkpoint now; where there are several processes, all at the same step."""
-        if self.fabric.world_size == 1:
-            return asked or due
-        if self.step % 10 and self.step != len(self.train):
-            return False
-        wish = torch.tensor(float(asked or due), device=self.fabric.device)
-        return bool(self.fabric.all_reduce(wish, reduce_op="sum") > 0)
-
-    @property
-    def lr(self) -> float:
-        """The learning rate of the step to come."""
-        return self.recipe.lr * self.schedule.factor(self.epoch, self.step, len(self.train), self.recipe.epochs)
+    def _look(self, asked: list[int]) -> tuple[int, bool]:
+        """Whether to stop (the signal, or 0) and whether a checkpoint is due, the same in all processes."""
+        due = time.monotonic() - self.saved >= self.every
+        wish = torch.stack(
+            [self.bad, *(self.fine.new_full((), float(value)) for value in (asked[0] if asked else 0, due))]
+        )
+        if self.fabric.world_size > 1:
+            torch.distributed.all_reduce(wish, torch.distributed.ReduceOp.MAX)
+        bad, stop, save = wish.tolist()
+        if bad > -math.inf:
+            self._diverged(int(-bad))
+        return int(stop), bool(save)
 
     def _step(self, x: Tensor, index: Tensor) -> None:
+        self.optimizer.param_groups[0]["lr"] = self.recipe.lr * self.schedule.factor(
+            self.epoch, self.step, len(self.train), self.recipe.epochs
+        )
         size = min(self.train.batch_size, self.train.size - self.step * self.train.batch_size)
         if size == 1 and self.has_batch_norm:
             # The statistics of one example are none; torch refuses to compute them.
             return
-        for group in self.optimizer.param_groups:
-            group["lr"] = self.lr
         # Dropout and the like draw from a stream of their own in each step, so that a run can go on from any of them.
         torch.manual_seed(seed_of(self.seed, self.epoch, self.step, self.fabric.global_rank))
         target = self.labels[index]
-        if len(index):
+        if len(index) > int(self.has_batch_norm):
             logits = self.model(x)
-            loss = self.loss(logits, target)
+            loss = self.loss(logits, target, index=index) if self.wants_index else self.loss(logits, target)
             self._count(logits.detach(), target, index, loss.detach())
         else:
-            # More processes than examples: this one takes part in the exchange of gradients, with none of its own.
+            # More processes than examples: this one takes part in the exchange of gradients with nothing to say.
+            target = target[:0]
             loss = self.model(x.new_zeros((2, *x.shape[1:]))).sum() * 0
         if self.fabric.world_size > 1:
             loss = loss * self._share(target)
         self.fabric.backward(loss)
         if self.recipe.l1:
+            moved = [p for p in self.parameters if p.grad is not None]
             with torch.no_grad():
-                for p in self.parameters:
-                    if p.grad is not None:
-                        p.grad.add_(p.sign(), alpha=self.recipe.l1)
+                torch._foreach_add_([p.grad for p in moved], torch._foreach_sign(moved), alpha=self.recipe.l1)
         if self.recipe.clip_norm:
-            self.fabric.clip_gradients(
-                self.model, self.stepper, max_norm=self.recipe.clip_norm, error_if_nonfinite=False
-            )
-        self.stepper.step()
-        self.stepper.zero_grad()
+            nn.utils.clip_grad_norm_(self.parameters, self.recipe.clip_norm, foreach=True)
+        self.optimizer.step()
+        self.optimizer.zero_grad()
         if self.average is not None:
             self.average.update_parameters(self.module)
 
@@ -244,70 +226,91 @@ class Loop:
         """Return the factor that makes the mean over processes of mean losses the mean over the whole batch."""
         weight = getattr(self.loss, "weight", None)
         mass = torch.tensor(float(len(target)), device=target.device) if weight is None else weight[target].sum()
-        total = self.fabric.all_reduce(mass.clone(), reduce_op="sum")
+        total = mass.clone()
+        torch.distributed.all_reduce(total)
         return mass * self.fabric.world_size / total
 
+    @torch.no_grad()
     def _count(self, logits: Tensor, target: Tensor, index: Tensor, loss: Tensor) -> None:
+        now = self.fine.new_full((), -float(self.epoch * len(self.train) + self.step))
+        self.logits = logits
+        self.bad = torch.where(loss.isfinite() | (self.bad > -math.inf), self.bad, now)
         guess = logits.argmax(1)
-        right = (guess == target).sum()
-        zero = right.new_zeros(())
-        wrong = memorised = right_of_clean = zero
+        right = guess == target
+        rows = [right]
         if self.clean is not None:
             clean = self.clean[index]
-            is_wrong = clean != target
-            wrong, memorised = is_wrong.sum(), (is_wrong & (guess == target)).sum()
-            right_of_clean = (guess == clean).sum()
-        n = len(index)
-        counts = torch.stack([zero + n, right, wrong, memorised, right_of_clean]).double()
-        self.sums[0] += loss.double() * n
-        self.sums[1:] += counts
+            wrong = clean != target
+            rows += [wrong, wrong & right, guess == clean]
+        counts = torch.stack(rows).sum(1)
+        self.sums[0] += loss * len(index)
+        self.sums[1] += len(index)
+        self.sums[2 : 2 + len(rows)] += counts
+
+    def _diverged(self, at: int) -> None:
+        """Raise the error of the step ``at``, whose batch is read once more: it is the same each time."""
+        epoch, step = divmod(at, len(self.train))
+        x = next(iter(self.train.epoch(epoch, start=step)))[0]
+        where = f"the network's input is {_range(x)}"
+        if at == self.epoch * len(self.train) + self.step - 1:
+            where += f", its output {_range(self.logits)}"
+        raise Diverged(
+            f"the training loss is not finite in epoch {epoch + 1}, step {step + 1} of {len(self.train)} ({self.loss}), "
+            f"where {where}; {self._advice()}"
+        )
+
+    def _check_weights(self) -> None:
+        """See that no weight is infinite or NaN, before a checkpoint becomes the last good one."""
+        with torch.no_grad():
+            norms = torch.stack(torch._foreach_norm(self.parameters))
+        if not bool(norms.isfinite().all()):
+            raise Diverged(
+                f"weights of the network are not finite after epoch {self.epoch + 1}, step {self.step} ({self.loss}); "
+                f"{self._advice()}"
+            )
+
+    def _advice(self) -> str:
+        clip = "" if self.recipe.clip_norm else " or clip the gradient (--set clip_norm=5)"
+        return f"lower the learning rate (--set lr={self.recipe.lr / 10:g}){clip}"
 
     # What is measured
 
     def _end_epoch(self, started: float) -> None:
-        sums = self.sums
-        if self.fabric.world_size > 1:
-            sums = self.fabric.all_reduce(sums, reduce_op="sum")  # type: ignore[assignment]
-        loss, seen, right, wrong, memorised, right_of_clean = sums.tolist()
+        self._check_weights()
+        loss, seen, right, wrong, memorised, right_of_clean = self.sums_of_all.tolist()
+        known = self.clean is not None
         record: dict[str, Any] = {
             "epoch": self.epoch + 1,
             "lr": self.optimizer.param_groups[0]["lr"],
             "train_loss": loss / seen,
             "train_accuracy": right / seen,
-            "train_clean_accuracy": None if self.clean is None else right_of_clean / seen,
+            "train_clean_accuracy": right_of_clean / seen if known else None,
             "memorised": memorised / wrong if wrong else None,
         }
-        if not math.isfinite(loss):
-            raise Diverged(
-                f"the training loss is {loss / seen} in epoch {self.epoch + 1}; lower the learning rate "
-                f"(--set lr={self.recipe.lr / 10:g}) or clip the gradient (--set clip_norm=5)"
-            )
         for name, loader in self.tests.items():
             measured = self.evaluate(loader, self.test_labels[name])
-            record |= {f"{name}_accuracy": measured.accuracy}
+            record[f"{name}_accuracy"] = measured.accuracy
             if name != "val":
                 record |= {f"{name}_nll": measured.nll, f"{name}_ece": measured.ece}
             if name == "test":
-                self.calibration = measured
-        self.spent += time.monotonic() - started
-        record["seconds"] = round(self.spent, 3)
+                self.calibration = asdict(measured)
         for kept, by in (("best", "test_accuracy"), ("chosen", "val_accuracy")):
             if by in record and record[by] > max((epoch[by] for epoch in self.epochs), default=-1):
                 self.kept[kept] = self._weights()
+        record["seconds"] = round(self.spent + time.monotonic() - started, 3)
         self.epochs.append(record)
         self.epoch, self.step, self.spent = self.epoch + 1, 0, 0.0
         self.sums.zero_()
         self.progress.epoch(record, self.recipe.epochs)
 
-    @property
-    def evaluated(self) -> nn.Module:
-        """The network whose accuracy is measured: the average of the weights, where there is one."""
-        return self.module if self.average is None else self.average
-
     def evaluate(self, loader: Loader, labels: Tensor) -> Metrics:
-        """Measure the network on a split, each example exactly once however many processes there are."""
-        net = self.evaluated
+        """Measure the network on a split, each example exactly once however many processes there are.
+
+        The network is the average of the weights, where there is one.
+        """
+        net = self.module if self.average is None else self.average
         if self.fabric.world_size > 1:
+            # Statistics of batch normalisation are each process's own.
             for buffer in net.buffers():
                 torch.distributed.broadcast(buffer, 0)
         net.eval()
@@ -318,9 +321,16 @@ class Loop:
                     tally.add(net(x), labels[index])
         net.train()
         if self.fabric.world_size > 1:
-            tally.nll = self.fabric.all_reduce(tally.nll, reduce_op="sum")  # type: ignore[assignment]
-            tally.bins = self.fabric.all_reduce(tally.bins, reduce_op="sum")  # type: ignore[assignment]
+            torch.distributed.all_reduce(tally.sums)
         return tally.metrics()
+
+    @property
+    def sums_of_all(self) -> Tensor:
+        """The sums of this epoch over all processes."""
+        sums = self.sums.clone()
+        if self.fabric.world_size > 1:
+            torch.distributed.all_reduce(sums)
+        return sums
 
     def _weights(self) -> dict[str, Tensor]:
         net = self.module if self.average is None else self.average.module
@@ -328,5 +338,19 @@ class Loop:
 
 
 def seed_of(*parts: int) -> int:
-    """Return a seed for a generator that hangs on several numbers and on nothing else."""
+    """Return a seed for a generator that hangs on several numbers and on nothing else.
+
+    >>> seed_of(0, 1) != seed_of(1, 0)
+    True
+    """
     return int(np.random.SeedSequence(parts).generate_state(1, np.uint64)[0] >> 1)
+
+
+def _range(x: Tensor) -> str:
+    finite = x[x.isfinite()]
+    if not len(finite):
+        return "empty" if not x.numel() else "not finite anywhere"
+    holes = x.numel() - finite.numel()
+    return f"between {finite.min():.4g} and {finite.max():.4g}" + (
+        f", and not finite in {holes} places" if holes else ""
+    )

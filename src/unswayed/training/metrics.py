@@ -36,27 +36,27 @@ class Tally:
     """
 
     def __init__(self, device: torch.device | str = "cpu") -> None:
-        self.nll = torch.zeros((), dtype=torch.float64, device=device)
-        # A row a bin: number of examples, sum of confidences, number that are right.
-        self.bins = torch.zeros(BINS, 3, dtype=torch.float64, device=device)
+        # A row a bin: number of examples, number that are right, sum of confidences, sum of negative log-likelihoods.
+        self.sums = torch.zeros(BINS, 4, dtype=torch.float64, device=device)
 
     def add(self, logits: Tensor, target: Tensor) -> None:
         """Count a batch of logits ``(N, K)`` and class indices."""
         log_p = torch.log_softmax(logits.detach().float(), 1)
-        self.nll += torch.nn.functional.nll_loss(log_p, target, reduction="sum")
+        nll = torch.nn.functional.nll_loss(log_p, target, reduction="none")
         log_confidence, guess = log_p.max(1)
-        confidence = log_confidence.exp().double()
-        place = (confidence * BINS).ceil().sub(1).clamp(0, BINS - 1).long()
-        row = torch.stack([torch.ones_like(confidence), confidence, (guess == target).double()], 1)
-        self.bins.index_add_(0, place, row)
+        confidence = log_confidence.double().exp()
+        bins = (confidence * BINS).ceil().sub(1).nan_to_num(0).clamp(0, BINS - 1).long()
+        rows = torch.stack([torch.ones_like(confidence), (guess == target).double(), confidence, nll.double()], 1)
+        # A product adds in the same order each time; scattered additions on a GPU do not.
+        self.sums += torch.nn.functional.one_hot(bins, BINS).double().T @ rows
 
     def metrics(self) -> Metrics:
         """Return what the sums say; of no examples, NaN."""
-        count, confidence, right = self.bins.cpu().unbind(1)
+        count, right, confidence, nll = self.sums.cpu().unbind(1)
         n = float(count.sum())
         if n == 0:
             return Metrics(0, float("nan"), float("nan"), float("nan"), ())
         safe = count.clamp_min(1)
         ece = float((confidence - right).abs().sum()) / n
         bins = tuple(zip(count.int().tolist(), (confidence / safe).tolist(), (right / safe).tolist()))
-        return Metrics(int(n), float(right.sum()) / n, float(self.nll) / n, ece, bins)
+        return Metrics(int(n), float(right.sum()) / n, float(nll.sum()) / n, ece, bins)

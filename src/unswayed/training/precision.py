@@ -31,6 +31,3 @@ def resolve(precision: str, model: nn.Module, device: torch.device) -> str:
     if precision == "auto":
         return "bf16" if has_convolutions(model) and fast_bf16(device) else "fp32"
     return precision
-
-
-FABRIC = {"fp32": "32-true", "bf16": "bf16-mixed"}

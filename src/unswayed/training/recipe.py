@@ -3,19 +3,19 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field, fields, replace
 from types import MappingProxyType
 from typing import Any, Self
 
-from unswayed.spec import Param, Reader, did_you_mean, read_named, write_named
+from unswayed.spec import REQUIRED, Param, Reader, did_you_mean, read_named, write_named
 
 _SCHEDULES: dict[str, tuple[Param, ...]] = {
     "constant": (),
     "cosine": (),
     "exponential": (Param("gamma", 0.97, "factor an epoch", low=0, high=1, open_low=True),),
     "milestones": (
-        Param("epochs", [], "after how many epochs the rate drops", kind="integers", low=1),
+        Param("epochs", REQUIRED, "after how many epochs the rate drops", kind="integers", low=1),
         Param("gamma", 0.1, "factor at each of them", low=0, high=1, open_low=True),
     ),
     "one_cycle": (
@@ -135,10 +135,7 @@ class Recipe:
 
     def replace(self, **changes: Any) -> Self:
         """Return the recipe with some fields changed."""
-        known = [f.name for f in fields(self)]
-        for name in changes:
-            if name not in known:
-                raise ValueError(f"a recipe has no {name!r}{did_you_mean(name, known)}; it has: {', '.join(known)}")
+        _known(changes, [f.name for f in fields(self)])
         return replace(self, **changes)
 
     def set(self, assignment: str) -> Self:
@@ -150,6 +147,7 @@ class Recipe:
         name, equals, text = (part.strip() for part in assignment.partition("="))
         if not equals or not text:
             raise ValueError(f"{assignment!r} is no setting; write NAME=VALUE, like lr=0.05")
+        _known([name], self.settings)
         value: Any = text
         if name in _FIELDS and _FIELDS[name].kind != "choice":
             reader = Reader(text, f"recipe: {_FIELDS[name].range}")
@@ -162,12 +160,21 @@ class Recipe:
         return {f.name: getattr(self, f.name) for f in fields(self) if f.name not in ("source", "unstated")}
 
 
+def _known(names: Iterable[str], fields: Iterable[str]) -> None:
+    for name in names:
+        if name not in fields:
+            raise ValueError(f"a recipe has no {name!r}{did_you_mean(name, fields)}; it has: {', '.join(fields)}")
+
+
 _ANL = "public code of ANL, JAL and ALF"
-_CIFAR = {"clip_norm": _ANL, "augment": "pad of 4 pixels: " + _ANL}
+_CIFAR = {"clip_norm": _ANL, "schedule": "to 0, a step an epoch: " + _ANL, "augment": "pad of 4 pixels: " + _ANL}
 _PAPER = "VBL paper (AAAI 2026), appendix, experiment setting"
 
 RECIPES = {
     "digits": Recipe(epochs=100, batch_size=128, lr=0.1, clip_norm=5, source="tried on the digits data"),
+    "mnist": Recipe(
+        epochs=50, batch_size=128, lr=0.01, weight_decay=1e-3, source=_ANL + "; the VBL paper trains on no MNIST",
+    ),
     "features": Recipe(epochs=30, batch_size=128, lr=0.1, clip_norm=5, source="tried on embeddings of CIFAR-10"),
     "paper/cifar10": Recipe(
         epochs=120, batch_size=128, lr=0.01, l1=5e-5, augment="crop(4) + flip", source=_PAPER,

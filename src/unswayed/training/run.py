@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from dataclasses import asdict, dataclass
+import hashlib
+from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -11,7 +12,6 @@ import torch
 from numpy.typing import NDArray
 from torch import nn
 
-from unswayed._files import write_json
 from unswayed.data import Data, Loader, augmentation
 from unswayed.losses.base import Loss
 from unswayed.losses.expression import loss as build_loss
@@ -19,12 +19,14 @@ from unswayed.models import ModelSpec
 from unswayed.models import build as build_model
 from unswayed.noise import NoiseSpec, NoisyLabels
 from unswayed.noise import make as draw_noise
+from unswayed.training.devices import on_first, start, where
 from unswayed.training.experiment import Experiment
 from unswayed.training.folder import RunFolder
 from unswayed.training.loop import Loop, seed_of
-from unswayed.training.precision import FABRIC, has_convolutions, resolve
+from unswayed.training.precision import has_convolutions, resolve
 from unswayed.training.progress import Progress, percent
-from unswayed.training.recipe import Recipe, recipe as named_recipe
+from unswayed.training.recipe import Recipe
+from unswayed.training.recipe import recipe as named_recipe
 
 if TYPE_CHECKING:
     from lightning_fabric import Fabric
@@ -135,6 +137,8 @@ def train(
     (3, True)
     """
     criterion = build_loss(loss) if isinstance(loss, (str, Loss)) else loss
+    if getattr(criterion, "reduction", "mean") != "mean":
+        raise ValueError(f"training needs a loss with reduction='mean', not {criterion.reduction!r}")
     experiment = experiment_of(
         model, data, criterion, recipe, noise=noise, seed=seed, noise_seed=noise_seed, validation=validation
     )
@@ -145,33 +149,44 @@ def train(
         if isinstance(model, str)
         else model
     )
-    folder = None if out is None else RunFolder(out, experiment)
-    fabric = _fabric(plan, network, device, devices)
-    if folder is not None and fabric.is_global_zero:
-        folder.open()
-        write_json(folder.path / "noise.json", noisy.manifest)
-    fabric.barrier()
-    if folder is not None and folder.done:
-        return _finished(experiment, noisy, network, folder)
-    loop = _loop(fabric, experiment, data, noisy, network, criterion, folder, workers, checkpoint_every, progress)
-    state = None if folder is None else folder.checkpoint()
-    if state is not None:
-        loop.restore(state)
-    loop.progress.start(str(experiment), plan.epochs, loop.epoch)
+    place = where(device)
+    precision = resolve(plan.precision, network, place)
+    fabric = start(place, devices, precision)
+    loop = _loop(fabric, experiment, data, noisy, network, criterion, workers, checkpoint_every, progress)
+    if out is None:
+        return _run(loop, experiment, noisy, None)
+    folder = RunFolder(out, experiment)
     try:
-        with torch.random.fork_rng():
+        on_first(fabric, lambda: folder.open(noisy.manifest))
+        if folder.done:
+            return _finished(experiment, noisy, network, folder)
+        loop.folder = folder
+        state = folder.checkpoint()
+        if state is not None:
+            loop.restore(state)
+        result = _run(loop, experiment, noisy, folder)
+        computed = {"device": str(fabric.device), "devices": fabric.world_size, "precision": precision}
+        on_first(fabric, lambda: folder.finish(result.record() | computed))
+    finally:
+        folder.close()
+    return result
+
+
+def _run(loop: Loop, experiment: Experiment, noisy: NoisyLabels, folder: RunFolder | None) -> Result:
+    device = loop.fabric.device
+    cuda = [device] if device.type == "cuda" else []
+    loop.progress.start(str(experiment), loop.recipe.epochs, loop.epoch)
+    try:
+        # Nobody's random numbers change because a network was trained in between; and cuDNN takes no other algorithm
+        # in the second run than in the first.
+        with torch.random.fork_rng(cuda), torch.backends.cudnn.flags(enabled=True, benchmark=False, deterministic=True):
             loop.run()
     finally:
         loop.progress.stop()
     network = loop.module
     if loop.average is not None:
         network.load_state_dict(loop.average.module.state_dict())
-    calibration = None if loop.calibration is None else asdict(loop.calibration)
-    result = Result(experiment, loop.epochs, noisy, calibration, network.cpu(), folder and folder.path)
-    if folder is not None and fabric.is_global_zero:
-        folder.finish(result.record())
-    fabric.barrier()
-    return result
+    return Result(experiment, loop.epochs, noisy, loop.calibration, network.cpu().eval(), folder and folder.path)
 
 
 def experiment_of(
@@ -205,13 +220,17 @@ def experiment_of(
 
 
 def _name_of(model: nn.Module) -> str:
-    return f"{type(model).__module__}:{type(model).__qualname__}"
+    """Return a name for a network that has no spec: its class, and a mark of the names and shapes of its weights."""
+    shapes = [(name, tuple(value.shape)) for name, value in model.state_dict().items()]
+    return (
+        f"{type(model).__module__}:{type(model).__qualname__}#{hashlib.sha256(repr(shapes).encode()).hexdigest()[:8]}"
+    )
 
 
 _USUAL = {
     "digits": ("mlp(hidden=512, depth=2)", "digits"),
-    "mnist": ("cnn4", "paper/cifar10"),
-    "fashion_mnist": ("cnn4", "paper/cifar10"),
+    "mnist": ("cnn4", "mnist"),
+    "fashion_mnist": ("cnn4", "mnist"),
     "cifar10": ("cnn8", "paper/cifar10"),
     "cifar100": ("resnet34", "paper/cifar100"),
     "webvision": ("resnet50", "paper/webvision"),
@@ -244,18 +263,6 @@ def make_noise(data: Data, noise: str | NoisyLabels, seed: int) -> NoisyLabels:
     )  # fmt: skip
 
 
-def _fabric(recipe: Recipe, model: nn.Module, device: str, devices: int) -> Fabric:
-    try:
-        from lightning_fabric import Fabric
-    except ImportError:
-        raise ImportError("training needs Lightning Fabric: pip install 'unswayed[train]'") from None
-    where = torch.device(device if device != "auto" else "cuda" if torch.cuda.is_available() else "cpu")
-    precision = resolve(recipe.precision, model, where)
-    fabric = Fabric(accelerator=where.type, devices=devices, precision=FABRIC[precision])  # type: ignore[arg-type]
-    fabric.launch()
-    return fabric
-
-
 def _loop(
     fabric: Fabric,
     experiment: Experiment,
@@ -263,7 +270,6 @@ def _loop(
     noisy: NoisyLabels,
     network: nn.Module,
     criterion: nn.Module,
-    folder: RunFolder | None,
     workers: int,
     checkpoint_every: float,
     progress: Progress | None,
@@ -278,26 +284,21 @@ def _loop(
     common: dict[str, Any] = {
         "device": fabric.device, "rank": fabric.global_rank, "world": fabric.world_size, "workers": workers,
     }  # fmt: skip
-    plain = augmentation("none", mean=mean, std=std)
     rows, held_out = _held_out(len(data.train), experiment)
     seed = seed_of(experiment.seed, _ORDER)
-    train = Loader(
-        data.train, recipe.batch_size, rows=rows, seed=seed, augment=augmentation(recipe.augment, mean=mean, std=std),
-        **common,
-    )  # fmt: skip
-    evaluate = {"shuffle": False, "augment": plain, **common}
+    changed = augmentation(recipe.augment, mean=mean, std=std)
+    train = Loader(data.train, recipe.batch_size, rows=rows, seed=seed, augment=changed, **common)
     size = max(recipe.batch_size, 512)
-    tests, labels = {}, {}
+    plain = {"shuffle": False, "augment": augmentation("none", mean=mean, std=std), **common}
     noisy_labels = torch.from_numpy(noisy.labels)
+    tests = {name: Loader(split, size, **plain) for name, split in data.tests.items()}
+    labels = {name: torch.from_numpy(split.labels) for name, split in data.tests.items()}
     if held_out is not None:
-        tests["val"] = Loader(data.train, size, rows=held_out, **evaluate)
-        labels["val"] = noisy_labels
-    tests["test"] = Loader(data.test, size, **evaluate)
-    labels["test"] = torch.from_numpy(data.test.labels)
+        tests["val"], labels["val"] = Loader(data.train, size, rows=held_out, **plain), noisy_labels
     return Loop(
-        fabric, network, criterion, recipe, train, tests, noisy_labels,
-        None if noisy.clean is None else torch.from_numpy(noisy.clean), labels, seed=seed, folder=folder,
-        progress=progress or Progress(quiet=True), checkpoint_every=checkpoint_every,
+        fabric, network, criterion, recipe, train, noisy_labels,
+        None if noisy.clean is None else torch.from_numpy(noisy.clean), tests, labels, seed=seed, folder=None,
+        progress=(progress if fabric.is_global_zero else None) or Progress(quiet=True), checkpoint_every=checkpoint_every,
     )  # fmt: skip
 
 

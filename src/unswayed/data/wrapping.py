@@ -1,0 +1,1 @@
+"""A user's own examples as a data set."""
