@@ -60,7 +60,8 @@ class Crop(Step):
 
     def draw(self, given: Draw) -> Tensor:
         """Return the two offsets."""
-        return (given.uniform(2) * (2 * self.values["pad"] + 1)).long()
+        offsets: Tensor = (given.uniform(2) * (2 * self.values["pad"] + 1)).long()
+        return offsets
 
     def __call__(self, x: Tensor, drawn: Tensor) -> Tensor:
         n, height, width, channels = x.shape
@@ -80,7 +81,8 @@ class Flip(Step):
 
     def draw(self, given: Draw) -> Tensor:
         """Return whether."""
-        return given.uniform(1) < 0.5
+        drawn: Tensor = given.uniform(1) < 0.5
+        return drawn
 
     def __call__(self, x: Tensor, drawn: Tensor) -> Tensor:
         return torch.where(drawn.to(x.device)[:, :, None, None], x.flip(2), x)
@@ -134,9 +136,9 @@ class Cutout(Step):
         size = self.values["size"]
 
         def within(length: int, middle: Tensor) -> Tensor:
-            first = (middle * length).long() - size // 2
-            place = torch.arange(length, device=x.device)
-            return (place >= first[:, None]) & (place < first[:, None] + size)
+            first = (middle * length).long()[:, None] - size // 2
+            behind: Tensor = torch.arange(length, device=x.device) - first
+            return (behind >= 0).logical_and(behind < size)
 
         down, across = drawn.to(x.device).unbind(1)
         square = within(x.shape[1], down)[:, :, None] & within(x.shape[2], across)[:, None, :]
@@ -200,7 +202,7 @@ def _blend(x: Tensor, other: Tensor, amount: Tensor) -> Tensor:
 def _shift_hue(x: Tensor, amount: Tensor) -> Tensor:
     most, where = x.max(-1, keepdim=True)
     spread = most - x.amin(-1, keepdim=True)
-    red, green, blue = x.split(1, -1)
+    red, green, blue = x[..., :1], x[..., 1:2], x[..., 2:]
     sector = torch.where(where == 0, green - blue, torch.where(where == 1, blue - red, red - green))
     hue = (sector / spread.clamp_min(1e-12) + 2 * where) / 6 + amount
     at = (x.new_tensor([5.0, 3.0, 1.0]) + hue * 6) % 6
@@ -316,11 +318,15 @@ class Augmentation:
         if std is not None and not all(0 < value < math.inf for value in std):
             raise ValueError(f"std={std} is not allowed; std > 0")
         self._names = [(name, step.values) for name, step in steps]
-        self.mean, self.std = (None, None) if mean is None or std is None else (tuple(mean), tuple(std))
+        self.mean = None if mean is None else tuple(mean)
+        self.std = None if std is None else tuple(std)
         only = [step for _, step in steps]
-        self.frame = only.pop(0) if only and isinstance(only[0], Frame) else None
+        first = only[0] if only else None
+        self.frame = first if isinstance(first, Frame) else None
+        if self.frame is not None:
+            del only[0]
         if any(isinstance(step, Frame) for step in only):
-            raise ValueError("resized_crop and random_crop give images their size: write one of them, as the first step")
+            raise ValueError("resized_crop and random_crop give images their size: write one of them, and first")
         self._steps = [step for step in only if not isinstance(step, Cutout)]
         self._last = [step for step in only if isinstance(step, Cutout)]
 
@@ -364,15 +370,13 @@ class Augmentation:
         return batch.float().view(-1, width * channels).mul(scale).add_(shift).view(batch.shape)
 
 
-def augmentation(
-    spec: str, *, mean: Sequence[float] | None = None, std: Sequence[float] | None = None
-) -> Augmentation:
+def augmentation(spec: str, *, mean: Sequence[float] | None = None, std: Sequence[float] | None = None) -> Augmentation:
     """Read an augmentation.
 
     Args:
         spec: ``none``, or steps joined by ``+``, done in that order: ``crop(pad)``, ``flip``, ``alternating_flip``,
-            ``rotate(degrees)``, ``color_jitter(brightness, contrast, saturation, hue)``, ``cutout(size)``; for images of
-            different sizes, which are read from disk, first ``resized_crop(size)`` or ``random_crop(size, resize)``.
+            ``rotate(degrees)``, ``color_jitter(brightness, contrast, saturation, hue)``, ``cutout(size)``; for images
+            of different sizes, which are read from disk, first ``resized_crop(size)`` or ``random_crop(size, resize)``.
         mean, std: of each channel, for images with values from 0 to 1; ``None``: they are left at 0 to 1.
 
     >>> str(augmentation("Crop(4)+flip"))

@@ -1,4 +1,4 @@
-"""What a data set is, once it has been read: two or more splits of examples with labels, in memory or streamed."""
+"""What a data set is, once it has been read: one or more splits of examples with labels, in memory or streamed."""
 
 from __future__ import annotations
 
@@ -42,6 +42,7 @@ class Split:
             is sent to worker processes, so it must be picklable, and raises :class:`BadImage` if the image is broken.
         size: side that images from ``read`` are brought to where nothing else is asked for: the shorter side is
             scaled to 8/7 of it, and the middle is cut out (256 and 224); ``None``: they all have one size already.
+        random: whether ``read`` draws random numbers (Python's, NumPy's or torch's), which are then seeded each time.
         index: place of each example in the published order; ``None`` where that order is lost.
         human: other labels that came with the data, by name.
         on_bad_image: whether an image that cannot be read ends the run (``"error"``) or is left out (``"skip"``).
@@ -54,6 +55,7 @@ class Split:
     inputs: Tensor | None = None
     read: Callable[[int], Tensor] | None = None
     size: int | None = None
+    random: bool = False
     index: NDArray[np.int64] | None = None
     human: Mapping[str, NDArray[np.int64]] = field(default_factory=dict)
     on_bad_image: str = "error"

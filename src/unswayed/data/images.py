@@ -42,7 +42,7 @@ def decode(source: str | Path | bytes, channels: int | None = None, *, name: obj
     try:
         with Image.open(io.BytesIO(source) if isinstance(source, bytes) else source) as image:
             image.load()
-            pixels = np.asarray(_plain(image, channels))
+            return from_pillow(image, channels)
     except UnidentifiedImageError:
         raise BadImage(where, _no_image(source)) from None
     except FileNotFoundError:
@@ -52,6 +52,11 @@ def decode(source: str | Path | bytes, channels: int | None = None, *, name: obj
     # Pillow's decoders raise whatever a broken file makes them stumble over.
     except Exception as error:
         raise BadImage(where, getattr(error, "strerror", None) or str(error) or type(error).__name__) from None
+
+
+def from_pillow(image: Image, channels: int | None = None) -> Tensor:
+    """Return an image of Pillow's as :func:`decode` returns that of a file."""
+    pixels = np.asarray(_plain(image, channels))
     if pixels.ndim == 2:
         pixels = pixels[:, :, None]
     return torch.from_numpy(pixels.transpose(2, 0, 1).copy())

@@ -2,9 +2,13 @@
 
 from __future__ import annotations
 
+import random
 import warnings
+from collections import deque
 from collections.abc import Callable, Iterator
+from contextlib import contextmanager, nullcontext
 from dataclasses import dataclass
+from typing import Any
 
 import numpy as np
 import torch
@@ -15,7 +19,8 @@ from unswayed.data.augment import Augmentation, Draw, Frame, center_crop
 from unswayed.data.core import BadImage, Split
 
 # One stream of random numbers for each purpose.
-_ORDER, _STEP = 1, 2
+_ORDER, _STEP, _READ = 1, 2, 3
+_ODD = 0x9E3779B97F4A7C15  # spreads the rows over all seeds
 
 
 def _generator(*parts: int) -> torch.Generator:
@@ -74,6 +79,7 @@ class Loader:
             raise ValueError(f"rows are 0 to {len(split) - 1}, not {int(self.rows.min())} to {int(self.rows.max())}")
         self.augment = Augmentation([]) if augment is None else augment
         self._told: set[str] = set()
+        self._nothing: Tensor | None = None
         self._pixels = None
         if split.inputs is not None:
             if split.inputs.dim() != 4 and self.augment.steps:
@@ -131,33 +137,55 @@ class Loader:
         return frame, [numbers[self.rank :: self.world] for numbers in self.augment.draw(given)]
 
     def _augmented(self, x: Tensor, drawn: list[Tensor]) -> Tensor:
-        if x.dim() != 4:
-            return x.float()
-        return self.augment(x, drawn)
+        if x.dim() == 4:
+            return self.augment(x, drawn)
+        if drawn:
+            raise ValueError(f"augment='{self.augment}' is for images; these inputs have shape {tuple(x.shape[1:])}")
+        return x.float()
 
     def _streamed(self, epoch: int, start: int, batches: list[Tensor]) -> Iterator[tuple[Tensor, Tensor]]:
-        frame = self.augment.frame
         assert self.split.read is not None
-        assert frame is None or isinstance(frame, Frame)
-        drawn = [self._draw(epoch, step, index) for step, index in enumerate(batches, start)]
-        asked = []
-        for index, (numbers, _) in zip(batches, drawn, strict=True):
-            mine = index[self.rank :: self.world]
-            asked.append(list(zip(mine.tolist(), [None] * len(mine) if numbers is None else numbers, strict=True)))
-        reader = torch.utils.data.DataLoader(
-            _Images(self.split.read, frame, self.split.size),
-            batch_sampler=asked,  # type: ignore[arg-type]
+        images = _Images(self.split.read, self.augment.frame, self.split.size)
+        seeds = _generator(_READ, self.seed, epoch)
+        base = seeds.initial_seed() if self.split.random else None
+        waiting: deque[tuple[Tensor, list[Tensor]]] = deque()
+
+        def asked() -> Iterator[list[_Asked]]:
+            # Made as they are needed: what a million images draw would fill the memory.
+            for step, index in enumerate(batches, start):
+                frame, drawn = self._draw(epoch, step, index)
+                mine = index[self.rank :: self.world]
+                waiting.append((mine, drawn))
+                numbers = [None] * len(mine) if frame is None else frame
+                yield [(row, base, each) for row, each in zip(mine.tolist(), numbers, strict=True)]
+
+        reader: torch.utils.data.DataLoader[Any] = torch.utils.data.DataLoader(
+            images,  # type: ignore[arg-type]
+            batch_sampler=asked(),
+            generator=seeds,
             num_workers=self.workers,
             collate_fn=_collate,
             pin_memory=self.device.type == "cuda",
         )
-        for (x, places, bad), index, (_, numbers) in zip(reader, batches, drawn, strict=True):
+        for x, places, bad in reader:
             for problem in bad:
                 self._tell(problem)
+            mine, drawn = waiting.popleft()
             there = torch.tensor(places, dtype=torch.int64)
-            mine = index[self.rank :: self.world][there]
-            x = x.to(self.device, non_blocking=True)
-            yield self._augmented(x, [each[there] for each in numbers]), mine.to(self.device)
+            x = self._empty(images) if x is None else x.to(self.device, non_blocking=True)
+            yield self._augmented(x, [each[there] for each in drawn]), mine[there].to(self.device)
+
+    def _empty(self, images: _Images) -> Tensor:
+        """Return a batch of no examples, of the shape that others have."""
+        if self._nothing is None:
+            frame = self._draw(0, 0, self.rows[:1])[0]
+            numbers = None if frame is None else frame[0]
+            found = (images[(row, None, numbers)] for row in self.rows.tolist())
+            example = next((image for image in found if isinstance(image, Tensor)), None)
+            if example is None:
+                raise ValueError("none of the images can be read")
+            self._nothing = example[None][:0].to(self.device)
+        return self._nothing
 
     def _tell(self, problem: BadImage) -> None:
         if self.split.on_bad_image == "error":
@@ -165,6 +193,10 @@ class Loader:
         if problem.path not in self._told:
             self._told.add(problem.path)
             warnings.warn(f"{problem}; it is left out", stacklevel=3)
+
+
+# A row, what the random numbers of reading it hang on (if it draws any), and those that its frame has drawn.
+_Asked = tuple[int, int | None, Tensor | None]
 
 
 @dataclass(frozen=True)
@@ -175,10 +207,11 @@ class _Images:
     frame: Frame | None
     size: int | None
 
-    def __getitem__(self, asked: tuple[int, Tensor | None]) -> Tensor | BadImage:
-        row, numbers = asked
+    def __getitem__(self, asked: _Asked) -> Tensor | BadImage:
+        row, base, numbers = asked
         try:
-            image = self.read(row)
+            with nullcontext() if base is None else _seeded((base + row * _ODD) % 2**63):
+                image = self.read(row)
         except BadImage as error:
             # Returned, as an exception that crosses to another process is not what it was.
             return error
@@ -190,8 +223,23 @@ class _Images:
         return image
 
 
-def _collate(items: list[Tensor | BadImage]) -> tuple[Tensor, list[int], list[BadImage]]:
+@contextmanager
+def _seeded(seed: int) -> Iterator[None]:
+    """Seed every generator that a data set may draw from, and let all go on as before afterwards."""
+    own, numpys, torchs = random.getstate(), np.random.get_state(), torch.get_rng_state()  # noqa: NPY002
+    random.seed(seed)
+    np.random.seed(seed % 2**32)  # noqa: NPY002
+    torch.default_generator.manual_seed(seed)
+    try:
+        yield
+    finally:
+        random.setstate(own)
+        np.random.set_state(numpys)  # noqa: NPY002
+        torch.set_rng_state(torchs)
+
+
+def _collate(items: list[Tensor | BadImage]) -> tuple[Tensor | None, list[int], list[BadImage]]:
     """Return the batch, which of the rows asked for are in it, and the images that could not be read."""
     good = [(place, item) for place, item in enumerate(items) if isinstance(item, Tensor)]
     bad = [item for item in items if isinstance(item, BadImage)]
-    return torch.stack([item for _, item in good]), [place for place, _ in good], bad
+    return torch.stack([item for _, item in good]) if good else None, [place for place, _ in good], bad
