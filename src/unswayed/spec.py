@@ -177,8 +177,8 @@ REQUIRED: Any = object()
 class Param:
     """One parameter of a loss or a kind of noise: its default, its allowed range and its meaning.
 
-    ``kind`` is ``number``, ``integer``, ``integers``, ``flag``, ``choice``, ``loss`` or ``matrix``. ``low`` and
-    ``high`` bound a number, and ``open_low`` / ``open_high`` exclude the bound itself. A required parameter has no
+    ``kind`` is ``number``, ``integer``, ``integers``, ``flag``, ``choice``, ``file``, ``loss`` or ``matrix``. ``low``
+    and ``high`` bound a number, and ``open_low`` / ``open_high`` exclude the bound itself. A required parameter has no
     default.
 
     >>> Param("a", 1.0, "shift", low=0.0).check("vce", 2)
@@ -206,6 +206,8 @@ class Param:
             return f"{self.name} is true or false"
         if self.kind == "choice":
             return f"{self.name} is one of " + ", ".join(repr(c) for c in self.choices)
+        if self.kind == "file":
+            return f"{self.name} is the name of a file"
         if self.kind == "loss":
             return f"{self.name} is a loss, or the spec of one"
         if self.kind == "matrix":
@@ -229,6 +231,10 @@ class Param:
         if self.kind == "choice":
             if value not in self.choices:
                 raise ValueError(wrong + did_you_mean(str(value), self.choices))
+            return value
+        if self.kind == "file":
+            if not isinstance(value, str) or not value:
+                raise ValueError(wrong)
             return value
         if self.kind in ("loss", "matrix"):
             return value

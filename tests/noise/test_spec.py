@@ -32,7 +32,8 @@ def test_named_noise_has_exactly_its_rate(rate: float, classes: int, kind: str) 
         ("symmetric", "needs rate"),
         ("symmetric(1.2)", "0 <= rate <= 1"),
         ("symmetric(-0.1)", "0 <= rate <= 1"),
-        ("symmetric(0.1, 0.2)", "too many"),
+        ("symmetric(0.1, 0.2)", "sampling is one of 'exact', 'bernoulli'"),
+        ("symmetric(0.1, exact, 0.2)", "too many"),
         ("symmetric(r=0.1)", "no parameter 'r'"),
         ("0.4", "a kind of noise is expected"),
         ("", "empty"),
@@ -54,7 +55,7 @@ def test_matrix_files(tmp_path: Path, suffix: str) -> None:
     np.save(file, matrix) if suffix == ".npy" else np.savetxt(file, matrix, delimiter=",")
     for text in (f"matrix({file})", f"matrix('{file}')", f'matrix(file="{file}")'):
         assert np.array_equal(NoiseSpec.parse(text).transition(), matrix)
-    assert NoiseSpec.parse(str(NoiseSpec.parse(f"matrix({file})"))).value == str(file)
+    assert NoiseSpec.parse(str(NoiseSpec.parse(f"matrix({file})"))).values["file"] == str(file)
 
 
 @pytest.mark.parametrize(

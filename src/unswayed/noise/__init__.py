@@ -1,6 +1,5 @@
 """How labels go wrong."""
 
-from unswayed.noise.matrix import transition_matrix
-from unswayed.noise.spec import NoiseSpec
+from unswayed._lazy import attach
 
-__all__ = ["NoiseSpec", "transition_matrix"]
+__getattr__, __dir__, __all__ = attach(__name__, __file__)

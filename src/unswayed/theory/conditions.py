@@ -274,7 +274,7 @@ def tolerated(loss: Loss | str | Curve, num_classes: int) -> Tolerated:
         low, high = 0.0, end
         for _ in range(60):
             rate = (low + high) / 2
-            certified = all(_judge(parts, row) for row in NoiseSpec(kind, rate).transition(num_classes)[:1])
+            certified = all(_judge(parts, row) for row in NoiseSpec.parse(f"{kind}({rate})").transition(num_classes)[:1])
             low, high = (rate, high) if certified else (low, rate)
         # A rate that no rounding can tell from the end of the range, or from no noise, is told as such.
         return end if end - low < 1e-12 else 0.0 if low < 1e-8 else low
