@@ -8,7 +8,7 @@ from typing import Annotated
 import typer
 
 import unswayed
-from unswayed.cli import losses, theory
+from unswayed.cli import doctor, losses, theory, train
 
 app = typer.Typer(
     name="unswayed",
@@ -20,6 +20,8 @@ app = typer.Typer(
 )
 app.command(name="losses", epilog=losses.EXAMPLES)(losses.command)
 app.command(name="theory", epilog=theory.EXAMPLES)(theory.command)
+app.command(name="train", epilog=train.EXAMPLES)(train.command)
+app.command(name="doctor", epilog=doctor.EXAMPLES)(doctor.command)
 
 
 def _version(wanted: bool) -> None:

@@ -59,7 +59,17 @@ def examine() -> dict[str, Any]:
         devices[f"cuda:{i}"] = f"{torch.cuda.get_device_name(i)}, {_precisions(fast_bf16(cuda))}"
     if not torch.cuda.is_available():
         devices["cuda"] = "none" + ("" if torch.version.cuda else " (this build of torch is for the CPU only)")
-    names = ("unswayed", "torch", "numpy", "scikit-learn", "polars", "pillow", "matplotlib", "lightning-fabric", "plotly")
+    names = (
+        "unswayed",
+        "torch",
+        "numpy",
+        "scikit-learn",
+        "polars",
+        "pillow",
+        "matplotlib",
+        "lightning-fabric",
+        "plotly",
+    )
     versions = {"python": sys.version.split()[0]} | {name: _version(name) for name in names}
     return {"versions": versions, "devices": devices, "extras": _extras(), "troubles": _troubles()}
 
@@ -96,7 +106,7 @@ def _troubles() -> list[str]:
         return []
     reason = (done.stderr.strip().splitlines() or ["it says nothing"])[-1]
     return [
-        f"torchvision {_version('torchvision')} cannot be imported beside torch {_version('torch')} ({reason}). It breaks "
-        "timm, torchmetrics and the Hugging Face Trainer, which import it if it is there. unswayed does not need it: "
-        "pip uninstall torchvision, or install the build that belongs to your torch."
+        f"torchvision {_version('torchvision')} cannot be imported beside torch {_version('torch')} ({reason}). "
+        "It breaks timm, torchmetrics and the Hugging Face Trainer, which import it if it is there. unswayed does not "
+        "need it: pip uninstall torchvision, or install the build that belongs to your torch."
     ]

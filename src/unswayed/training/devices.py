@@ -58,22 +58,27 @@ def start(device: torch.device, devices: int, precision: str) -> Fabric:
     if device.type == "cuda" and devices > torch.cuda.device_count():
         raise ValueError(f"devices={devices}: there are {torch.cuda.device_count()} CUDA devices here")
     alone = devices * nodes == 1
-    fabric = Fabric(
-        accelerator=device.type,
-        devices=[device.index] if alone and device.index is not None else devices,
-        num_nodes=nodes,
-        strategy="auto" if alone else "ddp",
-        precision=_PRECISION[precision],  # type: ignore[arg-type]
-    )
     # Fabric tells on standard error that it starts; who asked for quiet shall have it.
     log = logging.getLogger("lightning_fabric")
     level = log.level
     log.setLevel(logging.WARNING)
     try:
+        fabric = Fabric(
+            accelerator=device.type,
+            devices=[device.index] if alone and device.index is not None else devices,
+            num_nodes=nodes,
+            strategy="auto" if alone else "ddp",
+            precision=_PRECISION[precision],  # type: ignore[arg-type]
+        )
         fabric.launch()
     finally:
         log.setLevel(level)
     return fabric
+
+
+def is_first() -> bool:
+    """Whether this is the first process of a run, or the only one; the one that speaks."""
+    return int(os.environ.get("RANK", os.environ.get("LOCAL_RANK", "0"))) == 0
 
 
 def _can_start_again() -> None:

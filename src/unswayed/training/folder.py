@@ -38,22 +38,15 @@ class RunFolder:
         """Make the folder, or check that what is there is this run, on these labels; other processes are kept out."""
         if self.path.exists() and not self.path.is_dir():
             raise ValueError(f"{self.path} is a file; give a folder for the run")
-        record = self._read("experiment.json")
-        if record is None:
+        if not self.done:
             self._make()
-        else:
-            self._check(record, noise)
-        if self.done:
-            return
-        try:
             self._keep_others_out()
-            for part in (*self.path.glob(".*.part"), *self.path.glob("weights/.*.part")):
-                part.unlink()  # of a process that was killed while it wrote
-        except OSError as error:
-            raise _unwritable(self.path, error) from None
+        record, drawn = self._read("experiment.json"), self._read("noise.json")
         if record is None:
             self._write("experiment.json", {"format": FORMAT, "id": self.experiment.id} | self.experiment.settings)
-        if self._read("noise.json") is None:
+        else:
+            self._check(record, drawn, noise)
+        if drawn is None:
             self._write("noise.json", dict(noise))
 
     def close(self) -> None:
@@ -63,14 +56,15 @@ class RunFolder:
             self._lock = None
 
     def _make(self) -> None:
-        if self.path.is_dir() and any(entry.name != _LOCK and not _is_part(entry) for entry in self.path.iterdir()):
-            raise ValueError(f"{self.path} is not empty and holds no run; give a new folder, or an empty one")
         try:
             self.path.mkdir(parents=True, exist_ok=True)
         except OSError as error:
             raise OSError(f"cannot make the folder {self.path}: {error.strerror}") from None
+        names = {entry.name for entry in self.path.iterdir()}
+        if "experiment.json" not in names and any(not name.startswith(".") for name in names):
+            raise ValueError(f"{self.path} is not empty and holds no run; give a new folder, or an empty one")
 
-    def _check(self, record: dict[str, Any], noise: Mapping[str, Any]) -> None:
+    def _check(self, record: dict[str, Any], drawn: dict[str, Any] | None, noise: Mapping[str, Any]) -> None:
         form = record.get("format")
         if isinstance(form, int) and form > FORMAT:
             raise ValueError(
@@ -81,7 +75,6 @@ class RunFolder:
         found = differences(there, _plain(self.experiment.settings))
         if found:
             raise ValueError(f"{self.path} holds another experiment ({'; '.join(found)}); give another folder")
-        drawn = self._read("noise.json")
         if drawn is not None and (found := differences(drawn, _plain(noise))):
             raise ValueError(
                 f"{self.path} was trained on other labels ({'; '.join(found)}): the data, or the version of what drew "
@@ -89,42 +82,25 @@ class RunFolder:
             )
 
     def _keep_others_out(self) -> None:
-        """Hold a lock, which the system takes away when this process ends, however it ends."""
+        """Hold a lock, which the system takes away when this process ends, however it ends; then tidy up."""
         try:
-            import fcntl
-        except ImportError:  # Windows
-            return
-        self._lock = os.open(self.path / _LOCK, os.O_RDWR | os.O_CREAT, 0o666)
-        try:
-            fcntl.flock(self._lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
-        except BlockingIOError:
-            self.close()
-            raise ValueError(
-                f"{self.path} is being written by another process; wait for it, or stop it first"
-            ) from None
-        except OSError:
-            # A file system that knows no locks.
-            self.close()
+            self._lock = os.open(self.path / _LOCK, os.O_RDWR | os.O_CREAT, 0o666)
+            if not _locked(self._lock):
+                self.close()
+                raise ValueError(f"{self.path} is being written by another process; wait for it, or stop it first")
+            for part in (*self.path.glob(".*.part"), *self.path.glob("weights/.*.part")):
+                part.unlink()  # of a process that was killed while it wrote
+        except OSError as error:
+            raise _unwritable(self.path, error) from None
 
     @property
     def done(self) -> bool:
         """Whether the run has ended."""
-        return (self.path / "result.json").is_file()
+        return all((self.path / name).is_file() for name in ("result.json", "experiment.json"))
 
     def checkpoint(self) -> dict[str, Any] | None:
         """Return the last checkpoint, or ``None`` where there is none."""
-        return self.load("checkpoint.pt")
-
-    def load(self, name: str) -> dict[str, Any] | None:
-        """Return what :meth:`save` wrote."""
-        path = self.path / name
-        if not path.is_file():
-            return None
-        try:
-            state: dict[str, Any] = torch.load(path, map_location="cpu", weights_only=True)
-        except Exception as error:
-            raise ValueError(f"{path} cannot be read ({error}); delete it to start this run anew") from None
-        return state
+        return load_file(self.path / "checkpoint.pt")
 
     def save(self, name: str, state: dict[str, Any]) -> None:
         """Write tensors and plain values, whole or not at all."""
@@ -182,6 +158,17 @@ class RunFolder:
         return value
 
 
+def load_file(path: Path) -> dict[str, Any] | None:
+    """Return what :meth:`RunFolder.save` wrote, or ``None`` where there is no such file."""
+    if not path.is_file():
+        return None
+    try:
+        state: dict[str, Any] = torch.load(path, map_location="cpu", weights_only=True)
+    except Exception as error:
+        raise ValueError(f"{path} cannot be read ({error}); delete the folder to do this run anew") from None
+    return state
+
+
 def versions() -> dict[str, str]:
     """Return the versions that a result depends on.
 
@@ -203,8 +190,21 @@ def _plain(settings: Mapping[str, Any]) -> dict[str, Any]:
     return plain
 
 
-def _is_part(path: Path) -> bool:
-    return path.name.startswith(".") and path.name.endswith(".part")
+def _locked(handle: int) -> bool:
+    """Lock a file for this process; ``False`` where another one has."""
+    try:
+        import fcntl
+    except ImportError:  # Windows
+        return True
+    try:
+        # Unlike flock's, these locks do not live on in worker processes of a run that was killed.
+        fcntl.lockf(handle, fcntl.LOCK_EX | fcntl.LOCK_NB)
+    except (BlockingIOError, PermissionError):
+        return False
+    except OSError:
+        # A file system that knows no locks.
+        return True
+    return True
 
 
 def _unwritable(path: Path, error: Exception) -> OSError:

@@ -166,15 +166,19 @@ class Loop:
                         self.spent, started = self.spent + time.monotonic() - started, time.monotonic()
                         self.save()
                         if stop:
-                            raise Stopped(stop)
+                            raise self._stopped(stop)
                 self._end_epoch(started)
                 stop, due = self._look(asked)
                 if (stop or due) and self.epoch < self.recipe.epochs:
                     self.save()
                     if stop:
-                        raise Stopped(stop)
+                        raise self._stopped(stop)
         self.kept["last"] = self._weights()
         self.save()
+
+    def _stopped(self, number: int) -> Stopped:
+        goes_on = "" if self.folder is None else "; the same command goes on from there"
+        return Stopped(number, f" in epoch {self.epoch + 1}, after step {self.step} of {len(self.train)}{goes_on}")
 
     def _look(self, asked: list[int]) -> tuple[int, bool]:
         """Whether to stop (the signal, or 0) and whether a checkpoint is due, the same in all processes."""
@@ -194,8 +198,8 @@ class Loop:
             self.epoch, self.step, len(self.train), self.recipe.epochs
         )
         size = min(self.train.batch_size, self.train.size - self.step * self.train.batch_size)
-        if size == 1 and self.has_batch_norm:
-            # The statistics of one example are none; torch refuses to compute them.
+        if self.has_batch_norm and size < 2 * self.fabric.world_size:
+            # One example has no statistics; torch refuses to compute them.
             return
         # Dropout and the like draw from a stream of their own in each step, so that a run can go on from any of them.
         torch.manual_seed(seed_of(self.seed, self.epoch, self.step, self.fabric.global_rank))
@@ -204,10 +208,14 @@ class Loop:
             logits = self.model(x)
             loss = self.loss(logits, target, index=index) if self.wants_index else self.loss(logits, target)
             self._count(logits.detach(), target, index, loss.detach())
+        elif self.fabric.world_size == 1:
+            return
         else:
             # More processes than examples: this one takes part in the exchange of gradients with nothing to say.
             target = target[:0]
-            loss = self.model(x.new_zeros((2, *x.shape[1:]))).sum() * 0
+            self.module.eval()
+            loss = self.model(x.new_zeros((1, *x.shape[1:]))).sum() * 0
+            self.module.train()
         if self.fabric.world_size > 1:
             loss = loss * self._share(target)
         self.fabric.backward(loss)
@@ -228,7 +236,7 @@ class Loop:
         mass = torch.tensor(float(len(target)), device=target.device) if weight is None else weight[target].sum()
         total = mass.clone()
         torch.distributed.all_reduce(total)
-        return mass * self.fabric.world_size / total
+        return mass * self.fabric.world_size / total.clamp_min(torch.finfo(total.dtype).tiny)
 
     @torch.no_grad()
     def _count(self, logits: Tensor, target: Tensor, index: Tensor, loss: Tensor) -> None:
@@ -255,8 +263,8 @@ class Loop:
         if at == self.epoch * len(self.train) + self.step - 1:
             where += f", its output {_range(self.logits)}"
         raise Diverged(
-            f"the training loss is not finite in epoch {epoch + 1}, step {step + 1} of {len(self.train)} ({self.loss}), "
-            f"where {where}; {self._advice()}"
+            f"the training loss is not finite in epoch {epoch + 1}, step {step + 1} of {len(self.train)} "
+            f"({self.loss}), where {where}; {self._advice()}"
         )
 
     def _check_weights(self) -> None:
@@ -315,10 +323,12 @@ class Loop:
                 torch.distributed.broadcast(buffer, 0)
         net.eval()
         tally = Tally(self.fabric.device)
-        with torch.no_grad(), self.fabric.autocast():
+        with torch.no_grad():
             for x, index in loader.epoch(0):
                 if len(index):
-                    tally.add(net(x), labels[index])
+                    with self.fabric.autocast():
+                        logits = net(x)
+                    tally.add(logits, labels[index])
         net.train()
         if self.fabric.world_size > 1:
             torch.distributed.all_reduce(tally.sums)

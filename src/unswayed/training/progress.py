@@ -19,8 +19,8 @@ def percent(value: float | None) -> str:
 class Progress:
     """Tells steps and epochs of a run on ``stream`` (standard error); ``quiet`` tells nothing.
 
-    On a terminal, a bar with epoch, loss, test accuracy and the time left; elsewhere a line an epoch, but not more often
-    than every ``interval`` seconds, so that a log file stays readable.
+    On a terminal, a bar with epoch, loss, test accuracy and the time left; elsewhere a line an epoch, but not more
+    often than every ``interval`` seconds, so that a log file stays readable.
 
     >>> progress = Progress(stream=sys.stdout)
     >>> progress.start("vce on digits", epochs=1, done=0)

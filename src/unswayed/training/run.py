@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import hashlib
-from dataclasses import dataclass
+from collections.abc import Mapping
+from dataclasses import dataclass, field
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -21,7 +22,7 @@ from unswayed.noise import NoiseSpec, NoisyLabels
 from unswayed.noise import make as draw_noise
 from unswayed.training.devices import on_first, start, where
 from unswayed.training.experiment import Experiment
-from unswayed.training.folder import RunFolder
+from unswayed.training.folder import RunFolder, load_file
 from unswayed.training.loop import Loop, seed_of
 from unswayed.training.precision import has_convolutions, resolve
 from unswayed.training.progress import Progress, percent
@@ -39,9 +40,9 @@ _INITIAL, _ORDER, _HELD_OUT = 1, 2, 3
 class Result:
     """What a run gave.
 
-    ``epochs`` holds a record for each epoch; ``last``, ``best`` (by test accuracy, so an oracle's choice) and ``chosen``
-    (by accuracy on held-out noisy labels; ``None`` without such) are three of them. ``model`` is the network as it was
-    trained, with the weights of the last epoch; ``folder`` has those of the other two.
+    ``epochs`` holds a record for each epoch; ``last``, ``best`` (by test accuracy, so an oracle's choice) and
+    ``chosen`` (by accuracy on held-out noisy labels; ``None`` without such) are three of them. ``model`` is the
+    network with the weights of the last epoch; :meth:`weights` gives those of each.
     """
 
     experiment: Experiment
@@ -50,6 +51,18 @@ class Result:
     calibration: dict[str, Any] | None
     model: nn.Module
     folder: Path | None
+    kept: Mapping[str, dict[str, Any]] = field(default_factory=dict, repr=False)
+
+    def weights(self, which: str = "last") -> dict[str, Any]:
+        """Return the weights of the ``last``, ``best`` or ``chosen`` epoch, for ``model.load_state_dict``."""
+        found = self.kept.get(which)
+        if found is None and self.folder is not None:
+            found = load_file(self.folder / "weights" / f"{which}.pt")
+        if found is None:
+            raise ValueError(
+                f"no epoch was kept as {which!r}; there are last, best (with a test set) and chosen (with validation)"
+            )
+        return found
 
     @property
     def last(self) -> dict[str, Any]:
@@ -186,7 +199,8 @@ def _run(loop: Loop, experiment: Experiment, noisy: NoisyLabels, folder: RunFold
     network = loop.module
     if loop.average is not None:
         network.load_state_dict(loop.average.module.state_dict())
-    return Result(experiment, loop.epochs, noisy, loop.calibration, network.cpu().eval(), folder and folder.path)
+    path = folder and folder.path
+    return Result(experiment, loop.epochs, noisy, loop.calibration, network.cpu().eval(), path, loop.kept)
 
 
 def experiment_of(
@@ -290,15 +304,16 @@ def _loop(
     train = Loader(data.train, recipe.batch_size, rows=rows, seed=seed, augment=changed, **common)
     size = max(recipe.batch_size, 512)
     plain = {"shuffle": False, "augment": augmentation("none", mean=mean, std=std), **common}
-    noisy_labels = torch.from_numpy(noisy.labels)
+    noisy_labels = torch.tensor(noisy.labels)
     tests = {name: Loader(split, size, **plain) for name, split in data.tests.items()}
-    labels = {name: torch.from_numpy(split.labels) for name, split in data.tests.items()}
+    labels = {name: torch.tensor(split.labels) for name, split in data.tests.items()}
     if held_out is not None:
         tests["val"], labels["val"] = Loader(data.train, size, rows=held_out, **plain), noisy_labels
     return Loop(
         fabric, network, criterion, recipe, train, noisy_labels,
-        None if noisy.clean is None else torch.from_numpy(noisy.clean), tests, labels, seed=seed, folder=None,
-        progress=(progress if fabric.is_global_zero else None) or Progress(quiet=True), checkpoint_every=checkpoint_every,
+        None if noisy.clean is None else torch.tensor(noisy.clean), tests, labels, seed=seed, folder=None,
+        progress=(progress if fabric.is_global_zero else None) or Progress(quiet=True),
+        checkpoint_every=checkpoint_every,
     )  # fmt: skip
 
 
@@ -328,8 +343,6 @@ def _scale(data: Data) -> tuple[tuple[float, ...] | None, tuple[float, ...] | No
 
 def _finished(experiment: Experiment, noisy: NoisyLabels, network: nn.Module, folder: RunFolder) -> Result:
     """Return the result of a run that was done before."""
-    weights = folder.load("weights/last.pt")
-    if weights is not None:
-        network.load_state_dict(weights)
-    calibration = folder.result()["calibration"]
-    return Result(experiment, folder.epochs(), noisy, calibration, network, folder.path)
+    result = Result(experiment, folder.epochs(), noisy, folder.result()["calibration"], network.eval(), folder.path)
+    network.load_state_dict(result.weights())
+    return result

@@ -20,14 +20,14 @@ class Diverged(RuntimeError):
 
 
 class Stopped(KeyboardInterrupt):
-    """The run was asked to stop; it has finished its step and written a checkpoint.
+    """The run was asked to stop; it has finished its step and, if it has a folder, written a checkpoint.
 
     >>> Stopped(signal.SIGTERM).exit_code
     143
     """
 
-    def __init__(self, number: int) -> None:
-        super().__init__(int(number))
+    def __init__(self, number: int, where: str = "") -> None:
+        super().__init__(f"stopped{where}")
         self.signal = int(number)
 
     @property
