@@ -29,8 +29,8 @@ def command(
     data: Annotated[str, typer.Option("--data", metavar=_data.METAVAR, help=_data.HELP)] = "digits",
     label: Annotated[str | None, typer.Option("--label", help="Label column of a CSV or parquet table.")] = None,
     noise: Annotated[
-        str, typer.Option("--noise", help="How labels go wrong; clean: they stay as they are in the data.")
-    ] = "clean",
+        str, typer.Option("--noise", help='How labels go wrong, like "symmetric(0.4)"; given: as they are in the data.')
+    ] = "given",
     model: Annotated[
         str | None,
         typer.Option("--model", help="Network: cnn8, resnet34, mlp(hidden=512, depth=2), ... By default by the data."),

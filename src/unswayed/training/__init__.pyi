@@ -3,10 +3,10 @@ from unswayed.training.folder import RunFolder as RunFolder
 from unswayed.training.metrics import Metrics as Metrics
 from unswayed.training.metrics import Tally as Tally
 from unswayed.training.progress import Progress as Progress
-from unswayed.training.recipe import RECIPES as RECIPES
-from unswayed.training.recipe import Recipe as Recipe
-from unswayed.training.recipe import Schedule as Schedule
-from unswayed.training.recipe import recipe as recipe
+from unswayed.training.recipes import RECIPES as RECIPES
+from unswayed.training.recipes import Recipe as Recipe
+from unswayed.training.recipes import Schedule as Schedule
+from unswayed.training.recipes import recipe as recipe
 from unswayed.training.run import Result as Result
 from unswayed.training.run import experiment_of as experiment_of
 from unswayed.training.run import train as train

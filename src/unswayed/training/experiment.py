@@ -8,7 +8,7 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from unswayed.spec import Param
-from unswayed.training.recipe import Recipe
+from unswayed.training.recipes import Recipe
 
 _FIELDS = (
     Param("seed", 0, "initialisation, order, augmentation", kind="integer", low=0, high=2**32 - 1),

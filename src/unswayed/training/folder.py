@@ -75,7 +75,9 @@ class RunFolder:
         found = differences(there, _plain(self.experiment.settings))
         if found:
             raise ValueError(f"{self.path} holds another experiment ({'; '.join(found)}); give another folder")
-        if drawn is not None and (found := differences(drawn, _plain(noise))):
+        # Other versions that draw the same labels do no harm.
+        old, new = ({k: v for k, v in (each or {}).items() if k != "versions"} for each in (drawn, _plain(noise)))
+        if drawn is not None and (found := differences(old, new)):
             raise ValueError(
                 f"{self.path} was trained on other labels ({'; '.join(found)}): the data, or the version of what drew "
                 "the noise, has changed; give another folder"

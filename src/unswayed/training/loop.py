@@ -17,7 +17,7 @@ from unswayed.training.devices import on_first
 from unswayed.training.folder import RunFolder
 from unswayed.training.metrics import Metrics, Tally
 from unswayed.training.progress import Progress
-from unswayed.training.recipe import Recipe, Schedule
+from unswayed.training.recipes import Recipe, Schedule
 from unswayed.training.stopping import Diverged, Stopped, asked_to_stop
 
 if TYPE_CHECKING:

@@ -26,8 +26,8 @@ from unswayed.training.folder import RunFolder, load_file
 from unswayed.training.loop import Loop, seed_of
 from unswayed.training.precision import has_convolutions, resolve
 from unswayed.training.progress import Progress, percent
-from unswayed.training.recipe import Recipe
-from unswayed.training.recipe import recipe as named_recipe
+from unswayed.training.recipes import Recipe
+from unswayed.training.recipes import recipe as named_recipe
 
 if TYPE_CHECKING:
     from lightning_fabric import Fabric
