@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import math
 from typing import Any
 
 import torch
@@ -33,7 +32,7 @@ class AGCE(PointwiseLoss):
 
     def pointwise(self, log_p: Tensor) -> Tensor:
         """Return ``[(a+1)^q - (a+u)^q] / q``."""
-        return (math.pow(self.a + 1, self.q) - torch.pow(self.a + log_p.exp(), self.q)) / self.q
+        return ((self.a + 1) ** self.q - torch.pow(self.a + log_p.exp(), self.q)) / self.q
 
 
 class AUL(PointwiseLoss):
@@ -56,7 +55,7 @@ class AUL(PointwiseLoss):
 
     def pointwise(self, log_p: Tensor) -> Tensor:
         """Return ``[(a-u)^q - (a-1)^q] / q``."""
-        return (torch.pow(self.a - log_p.exp(), self.q) - math.pow(self.a - 1, self.q)) / self.q
+        return (torch.pow(self.a - log_p.exp(), self.q) - (self.a - 1) ** self.q) / self.q
 
 
 class AEL(PointwiseLoss):

@@ -16,6 +16,11 @@ from unswayed.losses.catalogue import vsl_ratio
 _LINEAR_FROM = 40.0
 
 
+def log_of(a: float | Tensor) -> Any:
+    """Return the logarithm of a parameter: a tensor where many losses are computed as one."""
+    return a.log() if isinstance(a, Tensor) else math.log(a)
+
+
 def log_add(log_p: Tensor, log_a: float) -> Tensor:
     """Return ``log(p + a)`` from ``log p`` and ``log a``, with the exact gradient however small ``p`` is."""
     return log_a + F.softplus(log_p - log_a, threshold=_LINEAR_FROM)
@@ -54,9 +59,9 @@ class VCE(PointwiseLoss):
 
     def pointwise(self, log_p: Tensor) -> Tensor:
         """Return ``-log(u + a)``."""
-        if self.a == 0:
+        if isinstance(self.a, float) and self.a == 0:
             return -log_p
-        log_a = math.log(self.a)
+        log_a = log_of(self.a)
         return -log_a - F.softplus(log_p - log_a, threshold=_LINEAR_FROM)
 
 
@@ -87,7 +92,7 @@ class VEL(PointwiseLoss):
 
     def pointwise(self, log_p: Tensor) -> Tensor:
         """Return ``a^-u``."""
-        return torch.exp(-math.log(self.a) * log_p.exp())
+        return torch.exp(-log_of(self.a) * log_p.exp())
 
 
 class VSL(PointwiseLoss):

@@ -26,7 +26,7 @@ def one_minus_exp(x: Tensor) -> Tensor:
 
 def focal(log_p: Tensor, gamma: float) -> Tensor:
     """Return ``-(1-p)^gamma log p`` elementwise; the gradient is that of the whole formula."""
-    return -log_p * (-torch.expm1(-(-log_p).clamp_min(_TINY))) ** gamma
+    return -log_p * (-torch.expm1(log_p.clamp_max(-_TINY))) ** gamma
 
 
 class CE(PointwiseLoss):
@@ -198,9 +198,9 @@ class JS(PointwiseLoss):
     def pointwise(self, log_p: Tensor) -> Tensor:
         """Return the divergence, which depends on ``u`` alone."""
         w, log_w = 1 - self.pi, math.log1p(-self.pi)
-        u = log_p.exp()
-        log_s = torch.log(self.pi + w * u)
-        return (-self.pi * log_s + w * (u * (log_p - log_s) - (1 - u) * log_w)) / (-w * log_w)
+        rest = w * log_p.exp()
+        m_y = rest + self.pi
+        return 1 + (m_y * m_y.log() - rest * (log_p + log_w)) / (w * log_w)
 
 
 class GJS(Loss):

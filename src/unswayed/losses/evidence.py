@@ -182,6 +182,19 @@ class Evidence:
             label = label * self.weight.view(-1, *[1] * (label.dim() - 2))
         return (label * values).sum(1)
 
+    def split(self, sizes: list[int]) -> list[Evidence]:
+        """Return the evidence of consecutive groups of examples, which share what is computed for all of them."""
+        if len(sizes) == 1:
+            return [self]
+        log_p, given = self.log_p.split(sizes), self.log_p_y.split(sizes)
+        total = self.sum_log_p.split(sizes) if self._total_wanted else [None] * len(sizes)
+        parts = []
+        for logits, target, *known in zip(self.logits.split(sizes), self.target.split(sizes), log_p, given, total):
+            part = Evidence(logits, target, weight=self.weight)
+            part._log_p, part._given, part._total = known
+            parts.append(part)
+        return parts
+
     def with_logits(self, logits: Tensor) -> Evidence:
         """Return the same label over other logits."""
         return Evidence(logits, self.target, weight=self.weight, total=self._total_wanted)
