@@ -56,7 +56,7 @@ def plot_losses(
     figure = Figure(figsize=(10.5, 4.4), layout="constrained")
     slopes, values = figure.subplots(1, 2)
     u = np.unique(np.concatenate([np.logspace(-4, -2, 60), np.linspace(0.01, 1, 400)]))
-    drawn = [_scaled(curve, u, normalise) for curve in curves]
+    drawn = [scaled(curve, u) if normalise else _raw(curve, u) for curve in curves]
     for i, (curve, (value, slope)) in enumerate(zip(curves, drawn)):
         ratio = "∞" if math.isinf(curve.ratio) else f"{curve.ratio:.3g}"
         style = {
@@ -81,11 +81,19 @@ def plot_losses(
     return path
 
 
-def _scaled(curve: Profile, u: Any, normalise: bool) -> tuple[Any, Any]:
+def _raw(curve: Profile, u: Any) -> tuple[Any, Any]:
     value, signed = curve.curve(u)
-    slope = np.abs(signed)
-    if not normalise:
-        return value, slope
+    return value, np.abs(signed)
+
+
+def scaled(curve: Profile, u: Any) -> tuple[Any, Any]:
+    """Return ``l(u)`` and ``|l'(u)|`` in units of the least slope, or of the slope at 1/2 where the least is 0.
+
+    >>> from unswayed.theory import profile
+    >>> scaled(profile("vce(a=1)"), [0.5, 1])[1]
+    array([1.3333..., 1.        ])
+    """
+    value, slope = _raw(curve, u)
     unit = curve.least if curve.least > 0 else float(np.interp(0.5, u, slope))
     return (value - curve.at_1) / unit, slope / unit
 

@@ -5,14 +5,11 @@ from __future__ import annotations
 import json
 import statistics
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from unswayed.data.known import KNOWN
-
-if TYPE_CHECKING:
-    from unswayed.training.run import Result
 
 _SEEDS = ("seed", "noise_seed")
 
@@ -30,25 +27,26 @@ class Run:
     epochs: Sequence[Mapping[str, Any]]
 
     @classmethod
-    def of(cls, source: Run | Result | str | Path) -> Run:
-        """Take a result of :func:`unswayed.training.train`, or read the folder of a run."""
-        if isinstance(source, Run):
-            return source
-        if not isinstance(source, (str, Path)):
-            from unswayed.training.folder import versions
-
-            return cls({"versions": versions()} | source.record(), source.epochs)
-        folder = Path(source)
+    def read(cls, folder: str | Path) -> Run:
+        """Read the folder of a run that is done."""
+        folder = Path(folder)
         try:
             record = json.loads((folder / "result.json").read_text(encoding="utf-8"))
             epochs = [json.loads(line) for line in (folder / "epochs.jsonl").read_text(encoding="utf-8").splitlines()]
         except FileNotFoundError as error:
             missing = Path(error.filename).name
-            raise ValueError(f"{folder} holds no finished run: there is no {missing}; finish it, or leave it out") from None
+            raise ValueError(
+                f"{folder} holds no finished run: there is no {missing}; finish it, or leave it out"
+            ) from None
         except ValueError:
             raise ValueError(f"{folder} cannot be read as JSON; it is no run of unswayed, or it was damaged") from None
-        if not isinstance(record, dict) or not isinstance(record.get("experiment"), dict) or not epochs:
+        if not isinstance(record, dict) or not isinstance(record.get("experiment"), dict):
             raise ValueError(f"{folder}/result.json is not the result of a run of unswayed")
+        if not epochs or len(epochs) != record.get("epochs"):
+            raise ValueError(
+                f"{folder}/epochs.jsonl has {len(epochs)} epochs, where result.json speaks of {record.get('epochs')}; "
+                "it was damaged: delete the folder and run it again"
+            )
         return cls(record, epochs)
 
     @property
@@ -73,7 +71,7 @@ class Run:
         return self.record.get("noise") or {}
 
     def value(self, at: str, name: str) -> float | None:
-        """Return what was measured at an epoch: ``last``, ``best`` (by the test set) or ``chosen`` (by noisy validation)."""
+        """Return what was measured at the ``last`` epoch, the ``best`` (by the test set) or the ``chosen`` one."""
         found = (self.record.get(at) or {}).get(name)
         return None if found is None else float(found)
 
@@ -135,7 +133,7 @@ class Group:
     """
 
     shared: Mapping[str, Any]
-    settings: tuple[Setting, ...] = field(default_factory=tuple)
+    settings: tuple[Setting, ...]
 
     @property
     def runs(self) -> list[Run]:
@@ -157,33 +155,36 @@ class Group:
     def classes(self) -> tuple[str, ...]:
         """The names of the classes, or their numbers; none where their number is unknown."""
         known = KNOWN.get(str(self.shared["data"]))
-        size = max((len(manifest.get("transition") or ()) for manifest in self.draws), default=0)
+        size = max((int(manifest.get("num_classes") or 0) for manifest in self.draws), default=0)
         if known is not None and size in (0, known.num_classes) and known.classes:
             return known.classes
         return tuple(map(str, range(size)))
 
 
-def group(sources: Iterable[Run | Result | str | Path]) -> list[Group]:
+def grouped(runs: Iterable[Run]) -> list[Group]:
     """Sort runs into tables, settings and seeds, in the order in which each is first met.
 
     >>> epoch = {"epoch": 1, "test_accuracy": 0.5}
     >>> one = {"data": "digits", "noise": "clean", "model": "mlp", "seed": 0}
     >>> runs = [Run({"experiment": one | {"loss": loss}, "last": epoch}, [epoch]) for loss in ("ce", "vce(a=1)")]
-    >>> [(each.title, len(each.settings)) for each in group(runs)]
+    >>> [(each.title, len(each.settings)) for each in grouped(runs)]
     [('digits, clean, mlp', 2)]
     """
     tables: dict[str, tuple[dict[str, Any], dict[str, dict[tuple[int, ...], Run]]]] = {}
-    for source in sources:
-        run = Run.of(source)
+    for run in runs:
         shared = {key: value for key, value in run.experiment.items() if key not in ("loss", *_SEEDS)}
         _, losses = tables.setdefault(json.dumps(shared, sort_keys=True), (shared, {}))
-        runs = losses.setdefault(run.loss, {})
-        if run.seeds in runs:
-            raise ValueError(f"{run.loss} with seed {run.seeds[0]} is given twice ({shared['data']}, {shared['noise']})")
-        runs[run.seeds] = run
+        seeds = losses.setdefault(run.loss, {})
+        if run.seeds in seeds:
+            raise ValueError(
+                f"{run.loss} with seed {run.seeds[0]} is given twice ({shared['data']}, {shared['noise']})"
+            )
+        seeds[run.seeds] = run
     if not tables:
-        raise ValueError("there is no run to report; give results or folders of runs")
+        raise ValueError("there is no run to report; give at least one")
     return [
-        Group(shared, tuple(Setting(loss, tuple(runs[key] for key in sorted(runs))) for loss, runs in losses.items()))
+        Group(
+            shared, tuple(Setting(loss, tuple(seeds[key] for key in sorted(seeds))) for loss, seeds in losses.items())
+        )
         for shared, losses in tables.values()
     ]

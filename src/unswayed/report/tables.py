@@ -3,13 +3,16 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
+from functools import cache
 from typing import TYPE_CHECKING
 
-from unswayed.report.runs import Group, Run, Setting, Summary
+from unswayed.report.runs import Group, Setting, Summary
 
 if TYPE_CHECKING:
+    import rich.table
+
     from unswayed.theory import Certificate
 
 
@@ -24,11 +27,10 @@ class Cell:
 
 @dataclass(frozen=True)
 class Column:
-    """One column of a table; ``better`` is ``high``, ``low`` or nothing, ``meaning`` says in words what is in it."""
+    """One column of a table; ``meaning`` says in words what is in it."""
 
     title: str
     meaning: str
-    better: str = ""
 
 
 @dataclass(frozen=True)
@@ -42,113 +44,119 @@ class Table:
 
 @dataclass(frozen=True)
 class Measure:
-    """Something that was measured at one of the epochs that a run keeps."""
+    """Something that was measured at one of the epochs that a run keeps; ``high`` values are good, or low ones."""
 
     at: str
     name: str
     column: Column
+    high: bool = True
 
 
 MEASURES = (
-    Measure("last", "test_accuracy", Column("last epoch", "test accuracy after the last epoch, %", "high")),
+    Measure("last", "test_accuracy", Column("last epoch", "test accuracy after the last epoch, %")),
     Measure(
         "best", "test_accuracy",
-        Column("best epoch", "test accuracy at the epoch where it is highest, %: chosen by the test set", "high"),
+        Column("best epoch", "test accuracy at the epoch where it is highest, %: chosen by the test set"),
     ),
     Measure(
         "chosen", "test_accuracy",
-        Column("chosen epoch", "test accuracy at the epoch chosen by held-out noisy labels, %", "high"),
+        Column("chosen epoch", "test accuracy at the epoch chosen by held-out noisy labels, %"),
     ),
     Measure(
         "last", "memorised",
-        Column("memorised", "share of the wrong training labels that the network predicts, last epoch, %", "low"),
+        Column("memorised", "share of the wrong training labels that the network predicts, last epoch, %"), high=False,
     ),
     Measure(
         "last", "test_ece",
-        Column("ECE", "expected calibration error on the test set, 15 bins, last epoch, %", "low"),
+        Column("ECE", "expected calibration error on the test set, 15 bins, last epoch, %"), high=False,
     ),
 )  # fmt: skip
 
 
-def results(group: Group, certificates: Sequence[Certificate | None] | None = None) -> Table:
+def results(group: Group) -> Table:
     """Return the table of a group: a row a setting, mean ± standard deviation over the seeds.
 
     A column of which nothing is known is left out. The best of a column is decided on unrounded means, and ties share.
 
-    Args:
-        group: from :func:`unswayed.report.runs.group`.
-        certificates: of each setting's loss, if these are to be shown; see :func:`certificates`.
+    >>> from unswayed.report.runs import Run, grouped
+    >>> last = {"epoch": 1, "test_accuracy": 0.5}
+    >>> experiment = {"data": "digits", "noise": "symmetric(0.4)", "loss": "vce(a=1)"}
+    >>> run = Run({"experiment": experiment, "last": last}, [last])
+    >>> table = results(grouped([run])[0])
+    >>> [column.title for column in table.columns], [cell.text for cell in table.rows[0]]
+    (['loss', 'v', 'certified', 'last epoch'], ['vce(a=1)', '2', 'yes', '50.00'])
     """
-    columns, cells = [Column("loss", "what was minimised")], [[Cell(s.loss, s.loss)] for s in group.settings]
-    for certain in (_ratios, _certified) if certificates else ():
-        column, more = certain(certificates or ())
-        columns.append(column)
-        for row, cell in zip(cells, more):
-            row.append(cell)
+    columns, rows = [Column("loss", "what was minimised")], [[Cell(s.loss, s.loss)] for s in group.settings]
+
+    def add(column: Column, cells: Sequence[Cell]) -> None:
+        if any(cell.value is not None for cell in cells):
+            columns.append(column)
+            for row, cell in zip(rows, cells):
+                row.append(cell)
+
+    proofs = certificates(group)
+    ratios = [None if proof is None else proof.ratio for proof in proofs]
+    verdicts = [None if proof is None else proof.holds for proof in proofs]
+    add(
+        Column("v", "variation ratio: largest over least slope of the loss, or of its terms that have one"),
+        [Cell("–", None) if v is None else Cell("∞" if math.isinf(v) else f"{v:.3g}", v) for v in ratios],
+    )
+    add(
+        Column("certified", "whether the loss is proved to ignore this noise"),
+        [Cell("–", None) if held is None else Cell("yes" if held else "no", float(held)) for held in verdicts],
+    )
     for measure in MEASURES:
         found = [setting.summary(measure.at, measure.name) for setting in group.settings]
-        known = [summary.mean for summary in found if summary is not None]
-        if known:
-            top = max(known) if measure.column.better == "high" else min(known)
-            columns.append(measure.column)
-            for row, summary in zip(cells, found):
-                row.append(Cell("", None) if summary is None else Cell(str(summary), summary.mean, summary.mean == top))
+        pick = max if measure.high else min
+        best = pick((summary.mean for summary in found if summary is not None), default=None)
+        add(measure.column, [_cell(summary, setting, best) for summary, setting in zip(found, group.settings)])
     sizes = [len(setting.runs) for setting in group.settings]
-    # A column that says the same of every row is one number, and stands in the note.
+    note = f"n = {sizes[0]}"
     if len(set(sizes)) > 1:
-        columns.append(Column("n", "number of seeds"))
-        for row, size in zip(cells, sizes):
-            row.append(Cell(str(size), size))
-    count = f"n = {sizes[0]}" if len(set(sizes)) == 1 else "n as given"
-    note = f"Mean ± standard deviation over seeds ({count}, ddof = 1), in percent." if max(sizes) > 1 else "One seed."
+        note = "n as given"
+        add(Column("n", "number of seeds"), [Cell(str(size), size) for size in sizes])
+    note = "One seed, in percent." if max(sizes) == 1 else (
+        f"Mean ± standard deviation over seeds ({note}, ddof = 1), in percent."
+    )  # fmt: skip
     if any(column.title == "best epoch" for column in columns):
-        note += " The best epoch is chosen by the test set, so it is what an oracle would get."
-    return Table(tuple(columns), tuple(map(tuple, cells)), note)
+        note += " The best epoch is chosen by the test set: what an oracle would get."
+    return Table(tuple(columns), tuple(map(tuple, rows)), note)
+
+
+def _cell(summary: Summary | None, setting: Setting, best: float | None) -> Cell:
+    if summary is None:
+        return Cell("", None)
+    fewer = "" if summary.n == len(setting.runs) else f" (n = {summary.n})"
+    return Cell(f"{summary}{fewer}", summary.mean, summary.mean == best)
 
 
 def certificates(group: Group) -> list[Certificate | None]:
     """Return for each setting whether its loss is proved to ignore the group's noise.
 
-    ``None`` where that cannot be said: a loss of one's own, or noise that has no transition matrix of its own (it was
-    given, or depends on the example).
+    ``None`` where that cannot be said: a loss of one's own, or noise without one transition matrix for all examples.
     """
-    from unswayed.noise import NoiseSpec
+    return [_certificate(s.loss, str(group.shared["noise"]), len(group.classes)) for s in group.settings]
+
+
+@cache
+def _certificate(loss: str, noise: str, num_classes: int) -> Certificate | None:
     from unswayed.theory import certify
 
     try:
-        spec = NoiseSpec.parse(str(group.shared["noise"]))
-        matrix = spec.transition(len(group.classes))
+        return certify(loss, noise, num_classes)
     except ValueError:
-        return [None for _ in group.settings]
-    found: list[Certificate | None] = []
-    for setting in group.settings:
-        try:
-            found.append(certify(setting.loss, matrix.tolist()))
-        except (ValueError, TypeError):
-            found.append(None)
-    return found
-
-
-def _ratios(certificates: Sequence[Certificate | None]) -> tuple[Column, list[Cell]]:
-    column = Column("v", "variation ratio: largest over least slope of the loss (of its part that has one)", "low")
-    ratios = [None if c is None else c.ratio for c in certificates]
-    return column, [Cell("–", None) if v is None else Cell("∞" if math.isinf(v) else f"{v:.3g}", v) for v in ratios]
-
-
-def _certified(certificates: Sequence[Certificate | None]) -> tuple[Column, list[Cell]]:
-    column = Column("certified", "whether the loss is proved to ignore this noise", "high")
-    return column, [Cell("–", None) if c is None else Cell("yes" if c.holds else "no", float(c.holds)) for c in certificates]
+        return None
 
 
 def headline(group: Group) -> str:
     """Say in one sentence what was seen, from the values alone: who ends highest, and beside it how ``ce`` ends.
 
+    >>> from unswayed.report.runs import Run, grouped
     >>> def run(loss, accuracy):
     ...     last = {"test_accuracy": accuracy, "memorised": 1 - accuracy}
-    ...     return Run({"experiment": {"data": "digits", "noise": "n", "model": "m", "loss": loss}, "last": last}, [last])
-    >>> from unswayed.report.runs import group
-    >>> headline(group([run("ce", 0.7), run("vce(a=1)", 0.9)])[0])
-    'vce(a=1) ends at 90.00 % test accuracy and ce at 70.00 %: vce(a=1) has memorised 10.00 % of the wrong labels, ce 30.00 %.'
+    ...     return Run({"experiment": {"data": "digits", "noise": "clean", "loss": loss}, "last": last}, [last])
+    >>> print(headline(grouped([run("ce", 0.7), run("vce(a=1)", 0.9)])[0]))
+    vce(a=1) ends at 90.00 % test accuracy, ce at 70.00 %; of the wrong labels, vce(a=1) has memorised 10.00 %, ce ...
     """
     ranked = _ranked(group)
     if not ranked:
@@ -156,21 +164,19 @@ def headline(group: Group) -> str:
     (winner, top), rest = ranked[0], ranked[1:]
     equal = [setting.loss for setting, summary in ranked if summary.mean == top.mean]
     if len(equal) > 1:
-        return f"{_list(equal)} end at the same test accuracy, {_percent(top)}."
+        return f"{', '.join(equal[:-1])} and {equal[-1]} end at the same test accuracy, {100 * top.mean:.2f} %."
     if not rest:
         return f"{winner.loss} ends at {_percent(top)} test accuracy{_memory([winner])}."
-    other, accuracy = next(((s, a) for s, a in rest if s.loss == "ce"), rest[0])
-    text = f"{winner.loss} ends at {_percent(top)} test accuracy and {other.loss} at {_percent(accuracy)}"
+    other, accuracy = next((pair for pair in rest if pair[0].loss == "ce"), rest[0])
+    text = f"{winner.loss} ends at {_percent(top)} test accuracy, {other.loss} at {_percent(accuracy)}"
     return text + _close(top, accuracy) + _memory([winner, other]) + "."
 
 
 def findings(group: Group) -> list[str]:
-    """Say in further sentences what else was seen: the order of all settings, and who was better before the end."""
+    """Say in further sentences what else was seen: how far the best is ahead, and who was better before the end."""
     ranked = _ranked(group)
     said = []
-    if len(ranked) > 2:
-        said.append("By test accuracy after the last epoch: " + ", ".join(f"{s.loss} {_percent(a)}" for s, a in ranked) + ".")
-    if len(ranked) > 1:
+    if len(ranked) > 2 and ranked[0][1].mean > ranked[1][1].mean:
         (first, top), (second, next_best) = ranked[:2]
         gap = 100 * (top.mean - next_best.mean)
         said.append(f"{first.loss} is {gap:.2f} points above {second.loss}, the next{_close(top, next_best)}.")
@@ -178,7 +184,9 @@ def findings(group: Group) -> list[str]:
         best = setting.summary("best", "test_accuracy")
         if best is not None and best.n == last.n and best.mean - last.mean >= 0.05:
             lost = 100 * (best.mean - last.mean)
-            said.append(f"{setting.loss} reached {_percent(best)} on the way, and lost {lost:.2f} points by the last epoch.")
+            said.append(
+                f"{setting.loss} reached {_percent(best)} on the way, and lost {lost:.2f} points by the last epoch."
+            )
     return said
 
 
@@ -193,23 +201,30 @@ def _percent(summary: Summary) -> str:
 
 
 def _close(a: Summary, b: Summary) -> str:
-    """Return a remark where two means differ by less than their standard deviations together, or where none is known."""
-    if a.std is None or b.std is None:
+    """Return a remark where two means differ by less than their standard deviations together, where both are known."""
+    if a.std is None or b.std is None or abs(a.mean - b.mean) > math.hypot(a.std, b.std):
         return ""
-    return ", a difference within the spread of the seeds" if abs(a.mean - b.mean) <= math.hypot(a.std, b.std) else ""
+    return ", a difference within the spread of the seeds"
 
 
 def _memory(settings: Sequence[Setting]) -> str:
-    shares = [(s.loss, summary) for s in settings if (summary := s.summary("last", "memorised")) is not None]
-    if len(shares) < len(settings):
+    shares = [(s.loss, s.summary("last", "memorised")) for s in settings]
+    if any(share is None for _, share in shares):
         return ""
     (first, share), rest = shares[0], shares[1:]
-    more = "".join(f", {loss} {_percent(summary)}" for loss, summary in rest)
-    return f": {first} has memorised {_percent(share)} of the wrong labels{more}"
+    more = "".join(f", {loss} {summary} %" for loss, summary in rest)
+    return f"; of the wrong labels, {first} has memorised {share} %{more}"
 
 
-def _list(words: Sequence[str]) -> str:
-    return ", ".join(words[:-1]) + " and " + words[-1]
+def for_terminal(table: Table) -> rich.table.Table:
+    """Return a table that rich prints; the best of a column is bold."""
+    from rich import box
+    from rich.table import Table as RichTable
+    from rich.text import Text
 
-
-_ = Callable, Run  # used by doctests
+    shown = RichTable(box=box.SIMPLE_HEAD, pad_edge=False, caption=table.note, caption_justify="left")
+    for i, column in enumerate(table.columns):
+        shown.add_column(column.title, justify="right" if i else "left", no_wrap=True)
+    for row in table.rows:
+        shown.add_row(*(Text(cell.text, style="bold green" if cell.best else "") for cell in row))
+    return shown

@@ -1,0 +1,11 @@
+from unswayed.report.figures import plot_losses as plot_losses
+from unswayed.report.page import write_page as write_page
+from unswayed.report.runs import Group as Group
+from unswayed.report.runs import Run as Run
+from unswayed.report.runs import Setting as Setting
+from unswayed.report.runs import Summary as Summary
+from unswayed.report.runs import grouped as grouped
+from unswayed.report.tables import Table as Table
+from unswayed.report.tables import findings as findings
+from unswayed.report.tables import headline as headline
+from unswayed.report.tables import results as results
