@@ -32,8 +32,10 @@ class Place:
         return f"{self.name}, {self.unit} {row + self.first}"
 
 
-def as_inputs(values: Any, place: Place) -> Tensor:
+def as_inputs(values: Any, place: Place, columns: Sequence[str] = ()) -> Tensor:
     """Return numbers as inputs of a split: uint8 images as they are, everything else as float32.
+
+    Errors call columns by their names, if those are given.
 
     >>> as_inputs([[1, 2], [3, 4]], Place("X"))
     tensor([[1., 2.],
@@ -57,7 +59,8 @@ def as_inputs(values: Any, place: Place) -> Tensor:
     small = x.to(torch.float32)
     if not bool(small.isfinite().all()):
         row, *column = (int(i) for i in (~small.isfinite()).nonzero()[0])
-        value, where = x[(row, *column)].item(), ", ".join(map(str, column))
+        value = x[(row, *column)].item()
+        where = repr(columns[column[0]]) if columns else ", ".join(map(str, column))
         why = "float32 holds it not" if np.isfinite(value) else "all numbers are to be finite"
         raise ValueError(f"{place(row)}, column {where}: {value} is not allowed; {why}")
     return small

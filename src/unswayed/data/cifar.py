@@ -15,6 +15,7 @@ from torch import Tensor
 
 from unswayed.data.cache import cached
 from unswayed.data.core import Data, Split
+from unswayed.data.frames import columns_of, polars, read_frame
 from unswayed.data.images import SUFFIXES, decode
 from unswayed.data.known import Known, known
 from unswayed.data.pickles import read_pickle
@@ -184,28 +185,18 @@ def _shards(folder: Path, key: str) -> list[Path]:
     return sorted(path for path in folder.glob(f"{key}*.parquet") if path.is_file())
 
 
-def _polars() -> Any:
-    try:
-        import polars
-    except ImportError:
-        raise ImportError("parquet files need polars: pip install 'unswayed[data]'") from None
-    return polars
-
-
 def _holds_parquet(facts: Known, folder: Path) -> bool:
     shards = _shards(folder, "train") + _shards(folder, "test")
     if not shards:
         return False
-    polars = _polars()
     try:
-        return _LABELS[facts.name] in polars.read_parquet_schema(shards[0])
-    except (polars.exceptions.PolarsError, OSError):
+        return _LABELS[facts.name] in columns_of(shards[0])
+    except ValueError:
         # A broken file is told of when it is read.
         return True
 
 
 def _read_parquet(facts: Known, folder: Path, cache: bool) -> _Parts:
-    polars = _polars()
     parts = {}
     for key in ("train", "test"):
         shards = _shards(folder, key)
@@ -220,18 +211,11 @@ def _read_parquet(facts: Known, folder: Path, cache: bool) -> _Parts:
         labels = []
         image = ""
         for path in shards:
-            try:
-                schema = polars.read_parquet_schema(path)
-                image = next((name for name in ("img", "image") if name in schema), "")
-                column = _LABELS[facts.name]
-                if not image or column not in schema:
-                    raise ValueError(
-                        f"{str(path)!r} has columns {', '.join(schema)}, where img and {column} are expected"
-                    )
-                values = polars.read_parquet(path, columns=[column])[column]
-            except (polars.exceptions.PolarsError, OSError) as error:
-                raise ValueError(f"{str(path)!r} cannot be read as parquet: {error}") from None
-            labels.append(_check_labels(values.to_numpy(), facts, path))
+            columns, column = columns_of(path), _LABELS[facts.name]
+            image = next((name for name in ("img", "image") if name in columns), "")
+            if not image or column not in columns:
+                raise ValueError(f"{str(path)!r} has columns {', '.join(columns)}, where img and {column} are expected")
+            labels.append(_check_labels(read_frame(path, [column])[column].to_numpy(), facts, path))
         whole = np.concatenate(labels)
 
         def decode_all(shards: list[Path] = shards, image: str = image, n: int = len(whole)) -> NDArray[np.uint8]:
@@ -242,14 +226,10 @@ def _read_parquet(facts: Known, folder: Path, cache: bool) -> _Parts:
 
 
 def _encoded(shards: Sequence[Path], column: str) -> Iterator[tuple[bytes, str]]:
-    polars = _polars()
     for path in shards:
-        try:
-            images = polars.read_parquet(path, columns=[column])[column]
-            if isinstance(images.dtype, polars.Struct):
-                images = images.struct.field("bytes")
-        except (polars.exceptions.PolarsError, OSError) as error:
-            raise ValueError(f"{str(path)!r} cannot be read as parquet: {error}") from None
+        images = read_frame(path, [column])[column]
+        if images.dtype == polars().Struct:
+            images = images.struct.field("bytes")
         for row, content in enumerate(images):
             yield content or b"", f"{path}, row {row}"
 

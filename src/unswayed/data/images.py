@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import io
 import os
-from collections.abc import Iterable
-from contextlib import suppress
+from collections.abc import Iterable, Iterator
+from contextlib import contextmanager, suppress
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -34,15 +34,26 @@ def decode(source: str | Path | bytes, channels: int | None = None, *, name: obj
     >>> decode(grey).tolist(), decode(grey, 3).shape
     ([[[7, 9]]], torch.Size([3, 1, 2]))
     """
+    with _opened(source, name if name is not None else "<bytes>" if isinstance(source, bytes) else source) as image:
+        image.load()
+        return from_pillow(image, channels)
+
+
+def look(path: str) -> tuple[int, int, bool]:
+    """Return height and width of an image, and whether it is grey, from its head alone."""
+    with _opened(path, path) as image:
+        return image.height, image.width, _is_grey(image)
+
+
+@contextmanager
+def _opened(source: str | Path | bytes, where: object) -> Iterator[Image]:
     try:
         from PIL import Image, UnidentifiedImageError
     except ImportError:
         raise ImportError("reading images needs Pillow: pip install 'unswayed[data]'") from None
-    where = name if name is not None else "<bytes>" if isinstance(source, bytes) else source
     try:
         with Image.open(io.BytesIO(source) if isinstance(source, bytes) else source) as image:
-            image.load()
-            return from_pillow(image, channels)
+            yield image
     except UnidentifiedImageError:
         raise BadImage(where, _no_image(source)) from None
     except FileNotFoundError:
@@ -75,7 +86,7 @@ def _plain(image: Image, channels: int | None) -> Image:
     # A damaged EXIF record is no reason to lose the image.
     with suppress(Exception):
         ImageOps.exif_transpose(image, in_place=True)
-    grey = image.mode in ("1", "L", "LA", "La") or image.mode.startswith("I")
+    grey = _is_grey(image)
     if image.mode == "F":
         raise ValueError("its pixels are floating-point numbers; save it with 8 or 16 bits a channel")
     if image.mode.startswith("I"):
@@ -90,6 +101,10 @@ def _plain(image: Image, channels: int | None) -> Image:
         image = page
     wanted = "L" if channels == 1 or (channels is None and grey) else "RGB"
     return image if image.mode == wanted else image.convert(wanted)
+
+
+def _is_grey(image: Image) -> bool:
+    return image.mode in ("1", "L", "LA", "La") or image.mode.startswith("I")
 
 
 class ImageFiles:
