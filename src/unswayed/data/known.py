@@ -12,7 +12,8 @@ class Known:
     """What is known of a data set before a byte of it is read.
 
     ``flips[i]`` is the class that examples of class ``i`` are mistaken for under asymmetric noise (``i`` itself where
-    they are not); ``superclasses[i]`` is the group of class ``i``. Either is empty where the data set has none.
+    they are not), ``flip_order`` the order in which public code goes through the classes, where that is not 0, 1, ...;
+    ``superclasses[i]`` is the group of class ``i``. Each is empty where the data set has none.
 
     >>> known("cifar10").classes[known("cifar10").flips[9]]     # trucks are taken for cars
     'automobile'
@@ -28,6 +29,7 @@ class Known:
     std: tuple[float, ...] = ()
     classes: tuple[str, ...] = ()
     flips: tuple[int, ...] = ()
+    flip_order: tuple[int, ...] = ()
     superclasses: tuple[int, ...] = ()
 
 
@@ -76,14 +78,15 @@ KNOWN = {
     for entry in (
         Known(
             "digits", "handwritten digits, 8 x 8, of scikit-learn", 10, (1, 8, 8), 1437, 360,
-            classes=_DIGITS, flips=_flips(10, _MNIST),
+            classes=_DIGITS, flips=_flips(10, _MNIST), flip_order=tuple(_MNIST),
         ),
         Known(
             "mnist", "MNIST", 10, (1, 28, 28), 60000, 10000, (0.1307,), (0.3081,), _DIGITS, _flips(10, _MNIST),
+            tuple(_MNIST),
         ),
         Known(
             "fashion_mnist", "Fashion-MNIST", 10, (1, 28, 28), 60000, 10000, (0.2860,), (0.3530,),
-            tuple(_FASHION.split()), _flips(10, _MNIST),
+            tuple(_FASHION.split()), _flips(10, _MNIST), tuple(_MNIST),
         ),
         Known(
             "cifar10", "CIFAR-10", 10, (3, 32, 32), 50000, 10000,
@@ -93,7 +96,7 @@ KNOWN = {
         Known(
             "cifar100", "CIFAR-100", 100, (3, 32, 32), 50000, 10000,
             (0.5071, 0.4865, 0.4409), (0.2673, 0.2564, 0.2762),
-            tuple(_CIFAR100.split()), circle(_SUPERCLASSES), _SUPERCLASSES,
+            tuple(_CIFAR100.split()), circle(_SUPERCLASSES), superclasses=_SUPERCLASSES,
         ),
         Known(
             "webvision", "WebVision 1.0 mini (Google, 50 classes)", 50, (3, 224, 224), 65944, 2500,

@@ -28,8 +28,8 @@ class Draw:
         self._bits = np.random.PCG64(np.random.SeedSequence(seed, spawn_key=(0, *place)))
 
     def uniform(self, n: int) -> NDArray[np.float64]:
-        """Return ``n`` numbers, evenly spread over [0, 1)."""
-        return np.asarray((self._bits.random_raw(n) >> 11) * 2.0**-53, dtype=np.float64)
+        """Return ``n`` numbers, evenly spread over [0, 1), of 52 bits, so that ``u * c < c`` also when rounded."""
+        return np.asarray((self._bits.random_raw(n) >> 12) * 2.0**-52, dtype=np.float64)
 
     def order(self, n: int) -> NDArray[np.int64]:
         """Return 0 to ``n - 1`` in random order."""

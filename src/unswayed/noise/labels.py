@@ -10,7 +10,7 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
-from numpy.typing import ArrayLike, NDArray
+from numpy.typing import NDArray
 
 import unswayed
 from unswayed._files import written_whole
@@ -107,7 +107,7 @@ class NoisyLabels:
         return path
 
     @classmethod
-    def load(cls, path: str | Path, labels: ArrayLike | None = None) -> NoisyLabels:
+    def load(cls, path: str | Path, labels: Any = None) -> NoisyLabels:
         """Read what :meth:`save` wrote; with ``labels``, those of the data, only if it was made for them."""
         path = Path(path)
         if not path.is_file():
@@ -133,9 +133,9 @@ class NoisyLabels:
             noisy.check(labels, repr(str(path)))
         return noisy
 
-    def check(self, labels: ArrayLike, what: str = "the noise") -> None:
+    def check(self, labels: Any, what: str = "the noise") -> None:
         """Raise a ``ValueError`` unless this was made from ``labels``, those of the data."""
-        theirs = np.asarray(labels, dtype=np.int64)
+        theirs = as_labels(labels, self.num_classes)
         mine = self.labels if self.clean is None else self.clean
         if sha256(theirs) != sha256(mine):
             raise ValueError(
@@ -147,3 +147,18 @@ class NoisyLabels:
 def sha256(labels: NDArray[np.int64]) -> str:
     """Return the SHA-256 of labels as little-endian int64, the same on every machine."""
     return hashlib.sha256(np.ascontiguousarray(labels, dtype="<i8").tobytes()).hexdigest()
+
+
+def as_labels(labels: Any, num_classes: int, what: str = "labels") -> NDArray[np.int64]:
+    """Return labels as int64, or raise a ``ValueError`` that says what is wrong with them."""
+    if isinstance(num_classes, bool) or not isinstance(num_classes, (int, np.integer)) or num_classes < 2:
+        raise ValueError(f"num_classes={num_classes!r} is not allowed; it is a whole number of 2 or more")
+    values = np.asarray(labels.detach().cpu() if hasattr(labels, "detach") else labels)
+    if values.ndim != 1 or values.dtype.kind not in "iu" or not len(values):
+        raise ValueError(
+            f"{what}: whole numbers are needed, one an example, not {values.dtype} of shape {values.shape}"
+        )
+    wrong = values[(values < 0) | (values >= num_classes)]
+    if len(wrong):
+        raise ValueError(f"{what}: {wrong[0]} is not allowed; labels are 0 to {num_classes - 1}")
+    return values.astype(np.int64)

@@ -5,11 +5,10 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any
 
-import numpy as np
-from numpy.typing import NDArray
-
 from unswayed.noise.drawing import Draw, flip_exactly, flip_independently
-from unswayed.noise.labels import NoisyLabels
+from unswayed.noise.human import human_labels
+from unswayed.noise.instance import flip_by_instance
+from unswayed.noise.labels import NoisyLabels, as_labels
 from unswayed.noise.spec import NoiseSpec
 from unswayed.spec import Param
 
@@ -39,6 +38,7 @@ def make(
         index: place of each example in the published order, for ``human(..., file=...)``.
         human: labels that people gave, by name, where the data has such; for ``human``.
 
+    >>> import numpy as np
     >>> noisy = make("symmetric(0.1)", np.arange(5000) % 100, num_classes=100, seed=1)
     >>> noisy.rate
     0.1
@@ -53,25 +53,15 @@ def make(
             f"{parsed} flips classes by a map of the data set, and this data has none; say which class is taken for "
             f'which: asymmetric({parsed.values["rate"]:g}, map="next") (each for the next one), or matrix(FILE)'
         )
-    if parsed.kind in ("instance", "human"):
-        raise ValueError(f"{parsed} is not there yet")
-    flip = flip_independently if parsed.values.get("sampling") == "bernoulli" else flip_exactly
-    noisy, draw = clean, Draw(seed)
-    for step in parsed.steps(num_classes, dataset):
-        noisy = flip(noisy, step / step.sum(1, keepdims=True), draw)
+    if parsed.kind == "human":
+        noisy = human_labels(parsed, clean, num_classes, index, human)
+    elif parsed.kind == "instance":
+        if features is None:
+            raise ValueError(f"{parsed} needs the examples in memory: features=, one row or image for each label")
+        noisy = flip_by_instance(parsed, clean, num_classes, features, seed)
+    else:
+        flip = flip_independently if parsed.values.get("sampling") == "bernoulli" else flip_exactly
+        noisy, draw = clean, Draw(seed)
+        for step in parsed.steps(num_classes, dataset):
+            noisy = flip(noisy, step / step.sum(1, keepdims=True), draw)
     return NoisyLabels(noisy, clean, num_classes, parsed, seed)
-
-
-def as_labels(labels: Any, num_classes: int, what: str = "labels") -> NDArray[np.int64]:
-    """Return labels as int64, or raise a ``ValueError`` that says what is wrong with them."""
-    if isinstance(num_classes, bool) or not isinstance(num_classes, (int, np.integer)) or num_classes < 2:
-        raise ValueError(f"num_classes={num_classes!r} is not allowed; it is a whole number of 2 or more")
-    values = np.asarray(labels.detach().cpu() if hasattr(labels, "detach") else labels)
-    if values.ndim != 1 or values.dtype.kind not in "iu" or not len(values):
-        raise ValueError(
-            f"{what}: whole numbers are needed, one an example, not {values.dtype} of shape {values.shape}"
-        )
-    wrong = values[(values < 0) | (values >= num_classes)]
-    if len(wrong):
-        raise ValueError(f"{what}: {wrong[0]} is not allowed; labels are 0 to {num_classes - 1}")
-    return values.astype(np.int64)

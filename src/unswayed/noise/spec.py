@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -147,9 +147,7 @@ class NoiseSpec:
             raise ValueError(f"{self}: {facts.title} has {facts.num_classes} classes, not {num_classes}")
         return facts.flips
 
-    def _order(self, num_classes: int, dataset: str | None) -> list[int]:
-        order = list(range(num_classes))
-        if self.values["map"] == "own" and dataset is not None and known(dataset).flips[7] == 1:
-            # The digits: public code flips 7 to 1 before it flips 2 to 7.
-            order.insert(0, order.pop(7))
-        return order
+    def _order(self, num_classes: int, dataset: str | None) -> Sequence[int]:
+        if self.values["map"] == "own" and dataset is not None:
+            return known(dataset).flip_order or range(num_classes)
+        return range(num_classes)
