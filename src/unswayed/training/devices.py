@@ -44,7 +44,7 @@ def start(device: torch.device, devices: int, precision: str) -> Fabric:
     """
     try:
         from lightning_fabric import Fabric
-        from lightning_fabric.plugins.environments import TorchElasticEnvironment
+        from lightning_fabric.plugins.environments.torchelastic import TorchElasticEnvironment
     except ImportError:
         raise ImportError("training needs Lightning Fabric: pip install 'unswayed[train]'") from None
     nodes = 1

@@ -13,6 +13,7 @@ from unswayed.training.recipes import Recipe
 _FIELDS = (
     Param("seed", 0, "initialisation, order, augmentation", kind="integer", low=0, high=2**32 - 1),
     Param("noise_seed", 0, "draw of the noise", kind="integer", low=0, high=2**32 - 1),
+    Param("order_seed", None, "order, augmentation, dropout", kind="integer", low=0, high=2**32 - 1),
     Param("validation", 0, "share of the training examples held out", low=0, high=0.5),
 )
 
@@ -22,7 +23,8 @@ class Experiment:
     """One run: data, noise, model, loss, recipe and seeds, all but the recipe as specs.
 
     ``validation`` is the share of the training examples, with their noisy labels, that is held out to choose an epoch.
-    ``noise_seed`` draws the noise and that share; it is ``seed`` unless given.
+    ``noise_seed`` draws the noise and that share; it is ``seed`` unless given. ``order_seed`` is for runs that are to
+    see the examples in the order of another seed (so that many can share their batches); it is recorded where given.
 
     >>> Experiment("digits", "symmetric(rate=0.4)", "mlp", "vce(a=1)").id
     '...'
@@ -35,19 +37,30 @@ class Experiment:
     recipe: Recipe = field(default_factory=Recipe)
     seed: int = 0
     noise_seed: int | None = None
+    order_seed: int | None = None
     validation: float = 0.0
 
     def __post_init__(self) -> None:
         if self.noise_seed is None:
             object.__setattr__(self, "noise_seed", self.seed)
+        if self.order_seed == self.seed:
+            object.__setattr__(self, "order_seed", None)
         for param in _FIELDS:
+            if param.default is None and getattr(self, param.name) is None:
+                continue
             object.__setattr__(self, param.name, param.check("experiment", getattr(self, param.name)))
+
+    @property
+    def order(self) -> int:
+        """The seed of order, augmentation and dropout."""
+        return self.seed if self.order_seed is None else self.order_seed
 
     @property
     def settings(self) -> dict[str, Any]:
         """Everything that decides the result, as plain values."""
         names = ("data", "noise", "model", "loss", "seed", "noise_seed", "validation")
-        return {name: getattr(self, name) for name in names} | {"recipe": self.recipe.settings}
+        own_order = {} if self.order_seed is None else {"order_seed": self.order_seed}
+        return {name: getattr(self, name) for name in names} | own_order | {"recipe": self.recipe.settings}
 
     @property
     def id(self) -> str:

@@ -115,15 +115,18 @@ class RunFolder:
         except (OSError, RuntimeError) as error:
             raise _unwritable(path, error) from None
 
-    def write(self, state: dict[str, Any], weights: Mapping[str, dict[str, Any]]) -> None:
+    def write(
+        self, epochs: list[dict[str, Any]], weights: Mapping[str, dict[str, Any]], state: dict[str, Any] | None = None
+    ) -> None:
         """Write the weights to be kept, then the checkpoint that speaks of them, then the table of epochs."""
         for name, values in weights.items():
             self.save(f"weights/{name}.pt", values)
-        self.save("checkpoint.pt", state)
+        if state is not None:
+            self.save("checkpoint.pt", state)
         path = self.path / "epochs.jsonl"
         try:
             with written_whole(path) as part:
-                part.write_text("".join(json.dumps(epoch) + "\n" for epoch in state["epochs"]), encoding="utf-8")
+                part.write_text("".join(json.dumps(epoch) + "\n" for epoch in epochs), encoding="utf-8")
         except OSError as error:
             raise _unwritable(path, error) from None
 

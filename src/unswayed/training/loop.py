@@ -15,7 +15,7 @@ from torch import Tensor, nn
 from unswayed.data import Loader
 from unswayed.training.devices import on_first
 from unswayed.training.folder import RunFolder
-from unswayed.training.metrics import Metrics, Tally
+from unswayed.training.metrics import SUMS, Metrics, Tally, epoch_record
 from unswayed.training.progress import Progress
 from unswayed.training.recipes import Recipe, Schedule
 from unswayed.training.stopping import Diverged, Stopped, asked_to_stop
@@ -23,8 +23,6 @@ from unswayed.training.stopping import Diverged, Stopped, asked_to_stop
 if TYPE_CHECKING:
     from lightning_fabric import Fabric
 
-# What is summed over an epoch's training steps.
-_SUMS = ("loss", "seen", "right", "wrong labels", "memorised", "right of clean")
 # Where looking costs waiting (for a device, for other processes), the loop looks up every so many steps.
 _LOOK = 10
 
@@ -102,7 +100,7 @@ class Loop:
         self.calibration: dict[str, Any] | None = None
         self.kept: dict[str, dict[str, Any]] = {}
         self.epoch = self.step = 0
-        self.sums = torch.zeros(len(_SUMS), dtype=torch.float64, device=device)
+        self.sums = torch.zeros(len(SUMS), dtype=torch.float64, device=device)
         # Minus the number of the first step whose loss was not finite.
         self.fine = torch.tensor(-math.inf, dtype=torch.float64, device=device)
         self.bad = self.fine
@@ -143,7 +141,7 @@ class Loop:
         self._check_weights()
         if self.folder is not None:
             folder, state = self.folder, self.state()
-            on_first(self.fabric, lambda: folder.write(state, self.kept))
+            on_first(self.fabric, lambda: folder.write(self.epochs, self.kept, state))
             self.kept.clear()
         self.saved = time.monotonic()
 
@@ -220,9 +218,9 @@ class Loop:
             loss = loss * self._share(target)
         self.fabric.backward(loss)
         if self.recipe.l1:
-            moved = [p for p in self.parameters if p.grad is not None]
-            with torch.no_grad():
-                torch._foreach_add_([p.grad for p in moved], torch._foreach_sign(moved), alpha=self.recipe.l1)
+            pairs = [(p.detach(), p.grad) for p in self.parameters if p.grad is not None]
+            values, slopes = [p for p, _ in pairs], [slope for _, slope in pairs]
+            torch._foreach_add_(slopes, torch._foreach_sign(values), alpha=self.recipe.l1)
         if self.recipe.clip_norm:
             nn.utils.clip_grad_norm_(self.parameters, self.recipe.clip_norm, foreach=True)
         self.optimizer.step()
@@ -269,8 +267,7 @@ class Loop:
 
     def _check_weights(self) -> None:
         """See that no weight is infinite or NaN, before a checkpoint becomes the last good one."""
-        with torch.no_grad():
-            norms = torch.stack(torch._foreach_norm(self.parameters))
+        norms = torch.stack(torch._foreach_norm([p.detach() for p in self.parameters]))
         if not bool(norms.isfinite().all()):
             raise Diverged(
                 f"weights of the network are not finite after epoch {self.epoch + 1}, step {self.step} ({self.loss}); "
@@ -285,23 +282,16 @@ class Loop:
 
     def _end_epoch(self, started: float) -> None:
         self._check_weights()
-        loss, seen, right, wrong, memorised, right_of_clean = self.sums_of_all.tolist()
-        known = self.clean is not None
-        record: dict[str, Any] = {
-            "epoch": self.epoch + 1,
-            "lr": self.optimizer.param_groups[0]["lr"],
-            "train_loss": loss / seen,
-            "train_accuracy": right / seen,
-            "train_clean_accuracy": right_of_clean / seen if known else None,
-            "memorised": memorised / wrong if wrong else None,
-        }
-        for name, loader in self.tests.items():
-            measured = self.evaluate(loader, self.test_labels[name])
-            record[f"{name}_accuracy"] = measured.accuracy
-            if name != "val":
-                record |= {f"{name}_nll": measured.nll, f"{name}_ece": measured.ece}
-            if name == "test":
-                self.calibration = asdict(measured)
+        measured = {name: self.evaluate(loader, self.test_labels[name]) for name, loader in self.tests.items()}
+        if "test" in measured:
+            self.calibration = asdict(measured["test"])
+        record = epoch_record(
+            self.epoch + 1,
+            self.optimizer.param_groups[0]["lr"],
+            self.sums_of_all.tolist(),
+            self.clean is not None,
+            measured,
+        )
         for kept, by in (("best", "test_accuracy"), ("chosen", "val_accuracy")):
             if by in record and record[by] > max((epoch[by] for epoch in self.epochs), default=-1):
                 self.kept[kept] = self._weights()

@@ -2,12 +2,16 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
+from typing import Any
 
 import torch
 from torch import Tensor
 
 BINS = 15
+# What is summed over an epoch's training steps.
+SUMS = ("loss", "seen", "right", "wrong labels", "memorised", "right of clean")
 
 
 @dataclass(frozen=True)
@@ -43,12 +47,8 @@ class Tally:
         """Count a batch of logits ``(N, K)`` and class indices."""
         log_p = torch.log_softmax(logits.detach().float(), 1)
         nll = torch.nn.functional.nll_loss(log_p, target, reduction="none")
-        log_confidence, guess = log_p.max(1)
-        confidence = log_confidence.double().exp()
-        bins = (confidence * BINS).ceil().sub(1).nan_to_num(0).clamp(0, BINS - 1).long()
-        rows = torch.stack([torch.ones_like(confidence), (guess == target).double(), confidence, nll.double()], 1)
-        # A product adds in the same order each time; scattered additions on a GPU do not.
-        self.sums += torch.nn.functional.one_hot(bins, BINS).double().T @ rows
+        top, guess = log_p.max(1)
+        self.sums += bin_sums(nll, top, guess == target)
 
     def metrics(self) -> Metrics:
         """Return what the sums say; of no examples, NaN."""
@@ -60,3 +60,32 @@ class Tally:
         ece = float((confidence - right).abs().sum()) / n
         bins = tuple(zip(count.int().tolist(), (confidence / safe).tolist(), (right / safe).tolist()))
         return Metrics(int(n), float(right.sum()) / n, float(nll.sum()) / n, ece, bins)
+
+
+def bin_sums(nll: Tensor, log_confidence: Tensor, right: Tensor) -> Tensor:
+    """Return the sums of a :class:`Tally`, ``(..., bins, 4)``, for examples along the last axis."""
+    confidence = log_confidence.double().exp()
+    bins = (confidence * BINS).ceil().sub(1).nan_to_num(0).clamp(0, BINS - 1).long()
+    rows = torch.stack([torch.ones_like(confidence), right.double(), confidence, nll.double()], -1)
+    # A product adds in the same order each time; scattered additions on a GPU do not.
+    return torch.nn.functional.one_hot(bins, BINS).double().mT @ rows
+
+
+def epoch_record(
+    epoch: int, lr: float, sums: Sequence[float], clean_known: bool, measured: Mapping[str, Metrics]
+) -> dict[str, Any]:
+    """Return the record of an epoch from its :data:`SUMS` and from what was measured after it."""
+    loss, seen, right, wrong, memorised, right_of_clean = sums
+    record: dict[str, Any] = {
+        "epoch": epoch,
+        "lr": lr,
+        "train_loss": loss / seen,
+        "train_accuracy": right / seen,
+        "train_clean_accuracy": right_of_clean / seen if clean_known else None,
+        "memorised": memorised / wrong if wrong else None,
+    }
+    for name, metrics in measured.items():
+        record[f"{name}_accuracy"] = metrics.accuracy
+        if name != "val":
+            record |= {f"{name}_nll": metrics.nll, f"{name}_ece": metrics.ece}
+    return record

@@ -9,7 +9,7 @@ from torch import nn
 def fast_bf16(device: torch.device) -> bool:
     """Whether bf16 is computed by instructions of its own on this device, and so faster than fp32."""
     if device.type == "cuda":
-        return torch.cuda.is_bf16_supported(including_emulation=False)
+        return bool(torch.cuda.is_bf16_supported(including_emulation=False))
     if device.type == "cpu":
         # Emulated bf16, as on older processors, is slower than fp32.
         native = getattr(torch.cpu, "_is_avx512_bf16_supported", None)

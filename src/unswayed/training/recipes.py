@@ -186,13 +186,13 @@ RECIPES = {
     ),
     "paper/webvision": Recipe(
         epochs=250, batch_size=512, lr=0.4, nesterov=True, l1=6e-5, schedule="exponential(0.97)",
-        augment="flip + color_jitter(0.4, 0.4, 0.4, 0.2)", source=_PAPER,
-        unstated={"clip_norm": _ANL, "augment": "strength of the colour jitter: " + _ANL},
+        augment="resized_crop(224) + flip + color_jitter(0.4, 0.4, 0.4, 0.2)", source=_PAPER,
+        unstated={"clip_norm": _ANL, "augment": "kind of crop, strength of the colour jitter: " + _ANL},
     ),
     "paper/clothing1m": Recipe(
-        epochs=10, batch_size=32, lr=1e-3, weight_decay=1e-3, schedule="milestones([5], 0.1)", augment="flip",
-        clip_norm=0, source=_PAPER,
-        unstated={"clip_norm": "off in public code of JAL"},
+        epochs=10, batch_size=32, lr=1e-3, weight_decay=1e-3, schedule="milestones([5], 0.1)",
+        augment="random_crop(224) + flip", clip_norm=0, source=_PAPER,
+        unstated={"clip_norm": "off in public code of JAL", "augment": "kind of crop: public code of JAL"},
     ),
 }  # fmt: skip
 

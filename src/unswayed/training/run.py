@@ -33,7 +33,7 @@ if TYPE_CHECKING:
     from lightning_fabric import Fabric
 
 # One stream of random numbers for each purpose, so that a change in one leaves the others as they are.
-_INITIAL, _ORDER, _HELD_OUT = 1, 2, 3
+INITIAL, ORDER, _HELD_OUT = 1, 2, 3
 
 
 @dataclass(frozen=True, eq=False)
@@ -118,6 +118,7 @@ def train(
     noise: str | NoisyLabels = "given",
     seed: int = 0,
     noise_seed: int | None = None,
+    order_seed: int | None = None,
     validation: float = 0.0,
     out: str | Path | None = None,
     device: str = "auto",
@@ -136,6 +137,7 @@ def train(
         noise: a noise spec (``"symmetric(0.4)"``), noisy labels, or ``"given"``: the data's labels as they are.
         seed: of initial weights, order, augmentation and dropout.
         noise_seed: of the noise and of the examples held out; ``seed`` unless given.
+        order_seed: of order, augmentation and dropout; ``seed`` unless given.
         validation: share of the training examples that is held out, with its noisy labels, to choose an epoch.
         out: folder of the run. There the run goes on if it was stopped, and is not done again if it is done.
         device: ``auto``, ``cpu``, ``cuda`` or another accelerator that Lightning Fabric knows.
@@ -150,15 +152,19 @@ def train(
     (3, True)
     """
     criterion = build_loss(loss) if isinstance(loss, (str, Loss)) else loss
+    if not isinstance(criterion, nn.Module):
+        raise TypeError(f"loss is a loss, its spec, or a torch.nn.Module, not {loss!r}")
     if getattr(criterion, "reduction", "mean") != "mean":
         raise ValueError(f"training needs a loss with reduction='mean', not {criterion.reduction!r}")
     experiment = experiment_of(
-        model, data, criterion, recipe, noise=noise, seed=seed, noise_seed=noise_seed, validation=validation
-    )
+        model, data, criterion, recipe, noise=noise, seed=seed, noise_seed=noise_seed, order_seed=order_seed,
+        validation=validation,
+    )  # fmt: skip
+    assert experiment.noise_seed is not None
     noisy = make_noise(data, noise, experiment.noise_seed)
     plan = experiment.recipe
     network = (
-        build_model(model, num_classes=data.num_classes, in_shape=data.in_shape, seed=seed_of(seed, _INITIAL))
+        build_model(model, num_classes=data.num_classes, in_shape=data.in_shape, seed=seed_of(seed, INITIAL))
         if isinstance(model, str)
         else model
     )
@@ -172,7 +178,7 @@ def train(
     try:
         on_first(fabric, lambda: folder.open(noisy.manifest))
         if folder.done:
-            return _finished(experiment, noisy, network, folder)
+            return finished(experiment, noisy, network, folder)
         loop.folder = folder
         state = folder.checkpoint()
         if state is not None:
@@ -199,7 +205,7 @@ def _run(loop: Loop, experiment: Experiment, noisy: NoisyLabels, folder: RunFold
     network = loop.module
     if loop.average is not None:
         network.load_state_dict(loop.average.module.state_dict())
-    path = folder and folder.path
+    path = None if folder is None else folder.path
     return Result(experiment, loop.epochs, noisy, loop.calibration, network.cpu().eval(), path, loop.kept)
 
 
@@ -212,6 +218,7 @@ def experiment_of(
     noise: str | NoisyLabels = "given",
     seed: int = 0,
     noise_seed: int | None = None,
+    order_seed: int | None = None,
     validation: float = 0.0,
 ) -> Experiment:
     """Return the experiment that :func:`train` would run; the parameters are the same.
@@ -222,13 +229,14 @@ def experiment_of(
     """
     built = build_loss(loss) if isinstance(loss, (str, Loss)) else loss
     return Experiment(
-        data=data.name,
+        data=name_of_data(data),
         noise=str(noise.spec if isinstance(noise, NoisyLabels) else NoiseSpec.parse(noise)),
         model=str(ModelSpec.parse(model)) if isinstance(model, str) else _name_of(model),
         loss=str(built) if isinstance(built, Loss) else repr(built),
         recipe=Recipe() if recipe is None else named_recipe(recipe) if isinstance(recipe, str) else recipe,
         seed=seed,
         noise_seed=noise.seed if isinstance(noise, NoisyLabels) else noise_seed,
+        order_seed=order_seed,
         validation=validation,
     )
 
@@ -236,9 +244,23 @@ def experiment_of(
 def _name_of(model: nn.Module) -> str:
     """Return a name for a network that has no spec: its class, and a mark of the names and shapes of its weights."""
     shapes = [(name, tuple(value.shape)) for name, value in model.state_dict().items()]
-    return (
-        f"{type(model).__module__}:{type(model).__qualname__}#{hashlib.sha256(repr(shapes).encode()).hexdigest()[:8]}"
-    )
+    return f"{type(model).__module__}:{type(model).__qualname__}#{_mark(repr(shapes).encode())}"
+
+
+def name_of_data(data: Data) -> str:
+    """Return the name of a data set, with a mark of what is in it where the name alone does not tell."""
+    if data.known is not None:
+        return data.name
+    parts = [repr((data.in_shape, data.classes)).encode()]
+    for split in (data.train, *data.tests.values()):
+        parts.append(split.labels.tobytes())
+        if split.inputs is not None:
+            parts.append(split.inputs[:: max(1, len(split) // 1000)].contiguous().numpy().tobytes())
+    return f"{data.name}#{_mark(*parts)}"
+
+
+def _mark(*parts: bytes) -> str:
+    return hashlib.sha256(b"".join(parts)).hexdigest()[:8]
 
 
 _USUAL = {
@@ -293,13 +315,13 @@ def _loop(
     if convolutional:
         network = network.to(memory_format=torch.channels_last)  # type: ignore[call-overload]
     if fabric.world_size > 1 and fabric.device.type == "cuda":
-        network = nn.SyncBatchNorm.convert_sync_batchnorm(network)
-    mean, std = _scale(data)
+        network = nn.SyncBatchNorm.convert_sync_batchnorm(network)  # type: ignore[no-untyped-call]
+    mean, std = scale(data)
     common: dict[str, Any] = {
         "device": fabric.device, "rank": fabric.global_rank, "world": fabric.world_size, "workers": workers,
     }  # fmt: skip
-    rows, held_out = _held_out(len(data.train), experiment)
-    seed = seed_of(experiment.seed, _ORDER)
+    rows, kept_back = held_out(len(data.train), experiment)
+    seed = seed_of(experiment.order, ORDER)
     changed = augmentation(recipe.augment, mean=mean, std=std)
     train = Loader(data.train, recipe.batch_size, rows=rows, seed=seed, augment=changed, **common)
     size = max(recipe.batch_size, 512)
@@ -307,8 +329,8 @@ def _loop(
     noisy_labels = torch.tensor(noisy.labels)
     tests = {name: Loader(split, size, **plain) for name, split in data.tests.items()}
     labels = {name: torch.tensor(split.labels) for name, split in data.tests.items()}
-    if held_out is not None:
-        tests["val"], labels["val"] = Loader(data.train, size, rows=held_out, **plain), noisy_labels
+    if kept_back is not None:
+        tests["val"], labels["val"] = Loader(data.train, size, rows=kept_back, **plain), noisy_labels
     return Loop(
         fabric, network, criterion, recipe, train, noisy_labels,
         None if noisy.clean is None else torch.tensor(noisy.clean), tests, labels, seed=seed, folder=None,
@@ -317,7 +339,7 @@ def _loop(
     )  # fmt: skip
 
 
-def _held_out(n: int, experiment: Experiment) -> tuple[NDArray[np.int64] | None, NDArray[np.int64] | None]:
+def held_out(n: int, experiment: Experiment) -> tuple[NDArray[np.int64] | None, NDArray[np.int64] | None]:
     """Return the rows to train on and the rows held out; they hang on the noise's seed alone."""
     if not experiment.validation:
         return None, None
@@ -329,7 +351,7 @@ def _held_out(n: int, experiment: Experiment) -> tuple[NDArray[np.int64] | None,
     return np.sort(order[size:]), np.sort(order[:size])
 
 
-def _scale(data: Data) -> tuple[tuple[float, ...] | None, tuple[float, ...] | None]:
+def scale(data: Data) -> tuple[tuple[float, ...] | None, tuple[float, ...] | None]:
     """Return mean and standard deviation of each channel: the published ones, or those of the training images."""
     if data.known is not None and data.known.mean and len(data.known.mean) == data.in_shape[0]:
         return data.known.mean, data.known.std
@@ -341,7 +363,7 @@ def _scale(data: Data) -> tuple[tuple[float, ...] | None, tuple[float, ...] | No
     return tuple(pixels.mean(axes).tolist()), tuple(pixels.std(axes).clamp_min(1e-3).tolist())
 
 
-def _finished(experiment: Experiment, noisy: NoisyLabels, network: nn.Module, folder: RunFolder) -> Result:
+def finished(experiment: Experiment, noisy: NoisyLabels, network: nn.Module, folder: RunFolder) -> Result:
     """Return the result of a run that was done before."""
     result = Result(experiment, folder.epochs(), noisy, folder.result()["calibration"], network.eval(), folder.path)
     network.load_state_dict(result.weights())
