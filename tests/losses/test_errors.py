@@ -84,6 +84,11 @@ def test_things_that_are_no_tensors(logits: Any, target: Any) -> None:
         CE()(logits, target)
 
 
+def test_sample_weights_are_a_tensor() -> None:
+    with pytest.raises(TypeError, match="sample_weight needs a tensor, not list"):
+        CE()(Z, Y, sample_weight=[1.0, 2.0, 1.0, 1.0])  # type: ignore[arg-type]
+
+
 def test_predictions_of_gjs_have_one_shape() -> None:
     with pytest.raises(ValueError, match=r"one shape, not \(4, 3\) and \(3, 3\)"):
         GJS()([Z, Z[:3]], Y)
@@ -181,6 +186,12 @@ def test_the_range_of_a_parameter_ends_where_it_says(name: str, param: unswayed.
         assert param.check(name, inside) == inside
         if not is_open:
             assert with_param(name, param.name, end).params[param.name] == end
+
+
+@pytest.mark.parametrize("spec", ["agce(a=100, q=1000)", "aul(a=100, q=1000)"])
+def test_a_power_that_no_float_holds_is_refused_when_the_loss_is_built(spec: str) -> None:
+    with pytest.raises(unswayed.SpecError, match=r"\^1000 is too large a number; give a smaller a or q"):
+        unswayed.loss(spec)
 
 
 @pytest.mark.parametrize("value", [1, 0, "true", None])

@@ -108,6 +108,17 @@ def test_extreme_logits_give_finite_values_and_gradients(spec: str, classes: int
     assert gradient.isfinite().all()
 
 
+@pytest.mark.parametrize(
+    "spec", ["aul(a=1.000000000001, q=0.1)", "agce(a=1e-30, q=0.1)", "vce(a=1e-300)", "nfl(gamma=100)", "vel(a=1e30)"]
+)
+def test_parameters_at_the_end_of_their_range_stay_finite_in_float32(spec: str) -> None:
+    logits = torch.tensor([[1e4, -1e4], [-1e4, 1e4], [0, 0], [9, 0], [0, 9], [40, 0]], requires_grad=True)
+    value = unswayed.loss(spec, reduction="none")(logits, torch.zeros(6, dtype=torch.long))
+    (gradient,) = torch.autograd.grad(value.sum(), logits)
+    assert value.isfinite().all()
+    assert gradient.isfinite().all()
+
+
 @pytest.mark.parametrize("spec", SPECS)
 def test_float32_agrees_with_float64(spec: str) -> None:
     criterion, target = build(spec, 10, reduction="none"), labels(50, classes=10)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from typing import Any
 
 import torch
@@ -9,6 +10,13 @@ from torch import Tensor
 
 from unswayed.losses.base import Loss, PointwiseLoss
 from unswayed.losses.evidence import Evidence
+
+
+def _check_power(name: str, base: float, exponent: float) -> None:
+    try:
+        math.pow(base, exponent)
+    except OverflowError:
+        raise ValueError(f"{name}: {base:g}^{exponent:g} is too large a number; give a smaller a or q") from None
 
 
 class AGCE(PointwiseLoss):
@@ -29,6 +37,7 @@ class AGCE(PointwiseLoss):
 
     def __init__(self, a: float = 0.6, q: float = 0.6, **options: Any) -> None:
         super().__init__(a=a, q=q, **options)
+        _check_power(self.name, self.a + 1, self.q)
 
     def pointwise(self, log_p: Tensor) -> Tensor:
         """Return ``[(a+1)^q - (a+u)^q] / q``."""
@@ -52,10 +61,13 @@ class AUL(PointwiseLoss):
 
     def __init__(self, a: float = 5.5, q: float = 3.0, **options: Any) -> None:
         super().__init__(a=a, q=q, **options)
+        _check_power(self.name, self.a, self.q)
 
     def pointwise(self, log_p: Tensor) -> Tensor:
         """Return ``[(a-u)^q - (a-1)^q] / q``."""
-        return (torch.pow(self.a - log_p.exp(), self.q) - (self.a - 1) ** self.q) / self.q
+        # Not a - u: where fp32 cannot tell a from 1, the slope at u = 1 would be 0 to a negative power.
+        above = self.a - 1
+        return (torch.pow(1 - log_p.exp() + above, self.q) - above**self.q) / self.q
 
 
 class AEL(PointwiseLoss):

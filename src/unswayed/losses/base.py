@@ -116,6 +116,8 @@ class Loss(nn.Module):
         views = self._views(input)
         if not isinstance(target, Tensor):
             raise TypeError(f"target needs a tensor of class indices or probabilities, not {type(target).__name__}")
+        if sample_weight is not None and not isinstance(sample_weight, Tensor):
+            raise TypeError(f"sample_weight needs a tensor, not {type(sample_weight).__name__}")
         single = views[0].dim() == 1
         if single:
             views, target = tuple(view.unsqueeze(0) for view in views), target.unsqueeze(0)

@@ -21,7 +21,7 @@ def log_of(a: float | Tensor) -> Any:
     return a.log() if isinstance(a, Tensor) else math.log(a)
 
 
-def log_add(log_p: Tensor, log_a: float) -> Tensor:
+def log_add(log_p: Tensor, log_a: float | Tensor) -> Tensor:
     """Return ``log(p + a)`` from ``log p`` and ``log a``, with the exact gradient however small ``p`` is."""
     return log_a + F.softplus(log_p - log_a, threshold=_LINEAR_FROM)
 
@@ -61,8 +61,7 @@ class VCE(PointwiseLoss):
         """Return ``-log(u + a)``."""
         if isinstance(self.a, float) and self.a == 0:
             return -log_p
-        log_a = log_of(self.a)
-        return -log_a - F.softplus(log_p - log_a, threshold=_LINEAR_FROM)
+        return -log_add(log_p, log_of(self.a))
 
 
 class VEL(PointwiseLoss):

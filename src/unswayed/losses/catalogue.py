@@ -76,7 +76,8 @@ def _a(default: float, meaning: str, **bounds: Any) -> Param:
     return Param("a", default, meaning, **bounds)
 
 
-_GAMMA = Param("gamma", 0.5, "focusing exponent", low=0)
+# Far above, (1-u)^gamma is 0 for every class, and a normalised loss 0/0.
+_GAMMA = Param("gamma", 0.5, "focusing exponent", low=0, high=100)
 _A = Param("A", -4.0, "stands for log 0; papers say -4, their code uses ln 1e-4 = -9.2103", high=0, open_high=True)
 _LOSS = Param("loss", "ce", "the loss inside", kind="loss")
 _MATRIX = Param("T", REQUIRED, "T[i][j] = probability that true class i is labelled j", kind="matrix")

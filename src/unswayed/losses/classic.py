@@ -68,7 +68,7 @@ class Focal(PointwiseLoss):
     """Focal loss, ``-(1-u)^gamma log u``.
 
     Args:
-        gamma: focusing exponent, ``>= 0``; 0 is cross entropy.
+        gamma: focusing exponent, from 0, which is cross entropy, to 100.
 
     >>> Focal(gamma=2)(torch.zeros(1, 2), torch.tensor([0]))    # 0.25 log 2
     tensor(0.1733)
