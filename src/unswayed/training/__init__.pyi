@@ -11,5 +11,6 @@ from unswayed.training.run import Result as Result
 from unswayed.training.run import experiment_of as experiment_of
 from unswayed.training.run import train as train
 from unswayed.training.run import usual as usual
+from unswayed.training.stacked import train_stacked as train_stacked
 from unswayed.training.stopping import Diverged as Diverged
 from unswayed.training.stopping import Stopped as Stopped
