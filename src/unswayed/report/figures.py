@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from unswayed.losses.base import Loss
+from unswayed.noise.matrix import Matrix
 from unswayed.theory import Profile, profile
 from unswayed.theory.profile import Curve
 
@@ -21,6 +22,19 @@ FORMATS = (".png", ".pdf", ".svg")
 # Okabe and Ito's colours, which colour-blind readers tell apart; dashes carry the rest.
 COLOURS = ("#0072B2", "#D55E00", "#009E73", "#CC79A7", "#E69F00", "#56B4E9", "#000000", "#8C6D1F")
 DASHES: tuple[Any, ...] = ("-", (0, (6, 2)), (0, (2, 1.5)), (0, (6, 2, 1.5, 2)))
+
+
+def new_figure(path: Path, size: tuple[float, float]) -> Figure:
+    """Return an empty figure (inches) that ``path`` can be written with."""
+    if path.suffix.lower() not in FORMATS:
+        raise ValueError(f"{str(path)!r}: a figure is written as {', '.join(FORMATS)}; name such a file")
+    if not path.parent.is_dir():
+        raise ValueError(f"{str(path)!r}: there is no folder {str(path.parent)!r}")
+    try:
+        from matplotlib.figure import Figure
+    except ImportError:
+        raise ImportError("figures need matplotlib: pip install 'unswayed[plot]'") from None
+    return Figure(figsize=size, layout="constrained")
 
 
 def plot_losses(
@@ -41,19 +55,10 @@ def plot_losses(
     'slopes.svg'
     """
     path = Path(path)
-    if path.suffix.lower() not in FORMATS:
-        raise ValueError(f"{str(path)!r}: a figure is written as {', '.join(FORMATS)}; name such a file")
     if not losses:
         raise ValueError("there is no loss to draw; name one or more, like vce(a=4)")
-    if not path.parent.is_dir():
-        raise ValueError(f"{str(path)!r}: there is no folder {str(path.parent)!r}")
     curves = [profile(loss) for loss in losses]
-    try:
-        from matplotlib.figure import Figure
-    except ImportError:
-        raise ImportError("figures need matplotlib: pip install 'unswayed[plot]'") from None
-
-    figure = Figure(figsize=(10.5, 4.4), layout="constrained")
+    figure = new_figure(path, (10.5, 4.4))
     slopes, values = figure.subplots(1, 2)
     u = np.unique(np.concatenate([np.logspace(-4, -2, 60), np.linspace(0.01, 1, 400)]))
     drawn = [scaled(curve, u) if normalise else _raw(curve, u) for curve in curves]
@@ -77,6 +82,50 @@ def plot_losses(
         )
         slopes.set_ylim(top=max(slopes.get_ylim()[1], 1.15 * threshold))
     _legend(figure, slopes)
+    figure.savefig(path, dpi=160)
+    return path
+
+
+def plot_transition(matrix: Matrix, path: str | Path, *, classes: Sequence[str] | None = None, title: str = "") -> Path:
+    """Draw a transition matrix as a heat map, true classes down and labels across, and save it.
+
+    Args:
+        matrix: ``T[i][j]``, the share of true class ``i`` that is labelled ``j``; the row of an absent class is nan.
+        path: a ``.png``, ``.pdf`` or ``.svg`` file.
+        classes: names of the classes.
+        title: stands above.
+
+    >>> import tempfile
+    >>> with tempfile.TemporaryDirectory() as folder:
+    ...     plot_transition(np.array([[0.9, 0.1], [0, 1]]), f"{folder}/T.svg", classes=["cat", "dog"]).name
+    'T.svg'
+    """
+    path, size = Path(path), len(matrix)
+    side = min(max(4.6, 0.42 * size + 2), 15)
+    figure = new_figure(path, (side + 0.9, side))
+    from matplotlib.colors import PowerNorm
+
+    axes = figure.subplots()
+    # Shares of single wrong classes are small beside those of the right ones; the root tells them from nothing.
+    norm = PowerNorm(0.5, 0, 1)
+    colours = axes.imshow(np.ma.masked_invalid(matrix), cmap="viridis", norm=norm, interpolation="nearest")
+    axes.set_facecolor("0.8")
+    if size <= 20:
+        for i, j in np.argwhere(matrix > 0):
+            share = 100 * matrix[i, j]
+            ink = "black" if norm(matrix[i, j]) > 0.6 else "white"
+            axes.text(j, i, f"{share:.1f}" if share < 99.95 else "100", ha="center", va="center", color=ink, fontsize=8)
+    shown = range(0, size, 1 if classes is not None or size <= 30 else 5)
+    names = [str(i) if classes is None else classes[i] for i in shown]
+    font = 9 if size <= 30 else 8 if classes is None else 5.5
+    axes.set_xticks(shown, names, rotation=0 if classes is None else 90, fontsize=font)
+    axes.set_yticks(shown, names, fontsize=font)
+    axes.set_xlabel("labelled as")
+    axes.set_ylabel("true class")
+    axes.set_title(title, loc="left", fontsize=10, wrap=True)
+    bar = figure.colorbar(colours, ax=axes, shrink=0.8, label="share of the true class, in percent")
+    ticks = [0, 0.01, 0.05, 0.1, 0.2, 0.4, 0.6, 0.8, 1]
+    bar.set_ticks(ticks, labels=[f"{100 * tick:g}" for tick in ticks])
     figure.savefig(path, dpi=160)
     return path
 
