@@ -101,7 +101,7 @@ class Loop:
         self.kept: dict[str, dict[str, Any]] = {}
         self.epoch = self.step = 0
         self.sums = torch.zeros(len(SUMS), dtype=torch.float64, device=device)
-        # Minus the number of the first step whose loss was not finite.
+        # Minus the number of the first step whose loss, or gradient, was not finite.
         self.fine = torch.tensor(-math.inf, dtype=torch.float64, device=device)
         self.bad = self.fine
         self.logits = torch.empty(0)
@@ -222,7 +222,7 @@ class Loop:
             values, slopes = [p for p, _ in pairs], [slope for _, slope in pairs]
             torch._foreach_add_(slopes, torch._foreach_sign(values), alpha=self.recipe.l1)
         if self.recipe.clip_norm:
-            nn.utils.clip_grad_norm_(self.parameters, self.recipe.clip_norm, foreach=True)
+            self._check(nn.utils.clip_grad_norm_(self.parameters, self.recipe.clip_norm, foreach=True))
         self.optimizer.step()
         self.optimizer.zero_grad()
         if self.average is not None:
@@ -238,9 +238,8 @@ class Loop:
 
     @torch.no_grad()
     def _count(self, logits: Tensor, target: Tensor, index: Tensor, loss: Tensor) -> None:
-        now = self.fine.new_full((), -float(self.epoch * len(self.train) + self.step))
         self.logits = logits
-        self.bad = torch.where(loss.isfinite() | (self.bad > -math.inf), self.bad, now)
+        self._check(loss)
         guess = logits.argmax(1)
         right = guess == target
         rows = [right]
@@ -253,6 +252,11 @@ class Loop:
         self.sums[1] += len(index)
         self.sums[2 : 2 + len(rows)] += counts
 
+    def _check(self, value: Tensor) -> None:
+        """Note this step if it is the first with a value that is not finite; asking now would wait for a GPU."""
+        now = self.fine.new_full((), -float(self.epoch * len(self.train) + self.step))
+        self.bad = torch.where(value.isfinite() | (self.bad > -math.inf), self.bad, now)
+
     def _diverged(self, at: int) -> None:
         """Raise the error of the step ``at``, whose batch is read once more: it is the same each time."""
         epoch, step = divmod(at, len(self.train))
@@ -261,7 +265,7 @@ class Loop:
         if at == self.epoch * len(self.train) + self.step - 1:
             where += f", its output {_range(self.logits)}"
         raise Diverged(
-            f"the training loss is not finite in epoch {epoch + 1}, step {step + 1} of {len(self.train)} "
+            f"the training loss, or its gradient, is not finite in epoch {epoch + 1}, step {step + 1} of {len(self.train)} "
             f"({self.loss}), where {where}; {self._advice()}"
         )
 
