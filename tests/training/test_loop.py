@@ -147,7 +147,8 @@ def test_metrics_of_a_network_that_stands_still() -> None:
     bins = np.minimum(np.ceil(p * 15).astype(int) - 1, 14)
     gaps = [abs(p[bins == b].mean() - right[bins == b].mean()) * (bins == b).sum() for b in set(bins)]
     assert record["test_ece"] == pytest.approx(sum(gaps) / len(p), rel=1e-5)
-    assert (record["epoch"], record["lr"]) == (1, 1e-12) and record["seconds"] > 0
+    assert (record["epoch"], record["lr"]) == (1, 1e-12)
+    assert record["seconds"] > 0
 
 
 def test_last_best_and_chosen_epoch_are_kept_with_their_weights() -> None:
@@ -156,7 +157,8 @@ def test_last_best_and_chosen_epoch_are_kept_with_their_weights() -> None:
     result = train(network(), data, "ce", plan, noise="symmetric(0.4)", validation=0.3)
     best = max(record["test_accuracy"] for record in result.epochs)
     chosen = max(record["val_accuracy"] for record in result.epochs)
-    assert result.best is not None and result.chosen is not None
+    assert result.best is not None
+    assert result.chosen is not None
     assert result.best["test_accuracy"] == best > result.last["test_accuracy"]
     assert result.chosen["val_accuracy"] == chosen > result.last["val_accuracy"]
     assert result.record()["chosen"] == result.chosen
@@ -165,24 +167,30 @@ def test_last_best_and_chosen_epoch_are_kept_with_their_weights() -> None:
         with torch.no_grad():
             right = (result.model(data.test.inputs).argmax(1).numpy() == data.test.labels).mean()
         assert record["test_accuracy"] == pytest.approx(right), which
-    assert "best epoch, by the test set" in str(result) and "chosen by noisy validation" in str(result)
+    assert "best epoch, by the test set" in str(result)
+    assert "chosen by noisy validation" in str(result)
 
 
 def test_without_a_test_set_and_with_validation() -> None:
     result = train(network(), points(test=0), "vce", Recipe(epochs=2), noise="symmetric(0.2)", validation=0.2)
-    assert result.best is None and result.chosen is not None and "test_accuracy" not in result.last
+    assert result.best is None
+    assert result.chosen is not None
+    assert "test_accuracy" not in result.last
     assert result.record()["calibration"] is None
     with pytest.raises(ValueError, match="no epoch was kept as 'best'"):
         result.weights("best")
     nothing = train(network(), points(test=0), "vce", Recipe(epochs=1))
-    assert nothing.best is None and nothing.chosen is None and "last epoch" in str(nothing)
+    assert nothing.best is None
+    assert nothing.chosen is None
+    assert "last epoch" in str(nothing)
 
 
 @pytest.mark.parametrize("size", [32, 16, 11])
 def test_a_last_batch_of_one_example_and_batch_norm(size: int) -> None:
     spy = Spy()
     result = train(convolutions(), images(33), spy, Recipe(epochs=1, batch_size=size))
-    assert len(spy.seen) == 33 // size and math.isfinite(result.last["train_loss"])
+    assert len(spy.seen) == 33 // size
+    assert math.isfinite(result.last["train_loss"])
     spy = Spy()
     net = nn.Sequential(nn.Flatten(), nn.Linear(192, K))
     train(net, images(33), spy, Recipe(epochs=1, batch_size=32))
@@ -198,7 +206,8 @@ def test_the_loss_is_fp32_whatever_the_network_is_computed_in() -> None:
     )
     spy = Spy()
     result = train(net, images(), spy, Recipe(epochs=1, batch_size=16, precision="bf16"))
-    assert set(seen) == {torch.bfloat16} and all(layouts)
+    assert set(seen) == {torch.bfloat16}
+    assert all(layouts)
     assert {logits.dtype for logits, _, _ in spy.seen} == {torch.float32}
     assert all(p.dtype == torch.float32 for p in result.model.parameters())
 
@@ -210,11 +219,13 @@ def test_a_loss_that_is_no_number_ends_the_run_with_all_that_helps(monkeypatch: 
     with pytest.raises(Diverged) as error:
         train("linear", data, "nce + vce(a=4)", Recipe(epochs=2, batch_size=16, clip_norm=0))
     said = str(error.value)
-    assert (
-        "the training loss, or its gradient, is not finite in epoch 1, step" in said and "of 5 (nce + vce(a=4))" in said
-    )
-    assert "the network's input is between" in said and "and not finite in 1 places" in said
-    assert "its output" in said and "--set lr=0.01" in said and "--set clip_norm=5" in said
+    assert "the training loss, or its gradient, is not finite in epoch 1, step" in said
+    assert "of 5 (nce + vce(a=4))" in said
+    assert "the network's input is between" in said
+    assert "and not finite in 1 places" in said
+    assert "its output" in said
+    assert "--set lr=0.01" in said
+    assert "--set clip_norm=5" in said
     # The same where the loop looks up only every few steps, as on a GPU.
     build = Loop.__init__
 
@@ -271,11 +282,13 @@ def draws(**seeds: int) -> tuple[Result, list[Tensor], Tensor]:
 
 def test_seeds_have_streams_of_their_own() -> None:
     first, again, other = draws(seed=1, noise_seed=1), draws(seed=1, noise_seed=1), draws(seed=2, noise_seed=1)
-    assert all(torch.equal(a, b) for a, b in zip(first[1], again[1])) and torch.equal(first[2], again[2])
+    assert all(torch.equal(a, b) for a, b in zip(first[1], again[1]))
+    assert torch.equal(first[2], again[2])
     assert same(first[0].weights(), again[0].weights())
     # Another seed: the noise and the examples held out stay; order and augmentation do not.
     assert np.array_equal(first[0].noise.labels, other[0].noise.labels)
-    assert set(first[2].tolist()) == set(other[2].tolist()) and not torch.equal(first[2], other[2])
+    assert set(first[2].tolist()) == set(other[2].tolist())
+    assert not torch.equal(first[2], other[2])
     # Another seed of the noise: the other way round.
     noise = draws(seed=1, noise_seed=2)
     assert not np.array_equal(first[0].noise.labels, noise[0].noise.labels)

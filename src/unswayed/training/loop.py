@@ -265,8 +265,8 @@ class Loop:
         if at == self.epoch * len(self.train) + self.step - 1:
             where += f", its output {_range(self.logits)}"
         raise Diverged(
-            f"the training loss, or its gradient, is not finite in epoch {epoch + 1}, step {step + 1} of {len(self.train)} "
-            f"({self.loss}), where {where}; {self._advice()}"
+            f"the training loss, or its gradient, is not finite in epoch {epoch + 1}, step {step + 1} of "
+            f"{len(self.train)} ({self.loss}), where {where}; {self._advice()}"
         )
 
     def _check_weights(self) -> None:
