@@ -126,14 +126,15 @@ def _table(noisy: NoisyLabels, classes: Sequence[str] | None) -> None:
     counts, matrix = noisy.counts, noisy.transition
     if counts is None or matrix is None:
         return
-    names = [str(i) if classes is None else f"{i} {classes[i]}" for i in range(noisy.num_classes)]
+    numbers = [str(i) for i in range(noisy.num_classes)]
+    names = [i if i == name else f"{i} {name}" for i, name in zip(numbers, classes or numbers)]
     table = Table(box=box.SIMPLE_HEAD, pad_edge=False, title="labelled as, in percent", title_justify="left")
     table.add_column("true class", style="cyan", no_wrap=True)
     table.add_column("examples", justify="right")
     small = noisy.num_classes <= _WIDEST
     if small:
-        for i in range(noisy.num_classes):
-            table.add_column(str(i), justify="right", no_wrap=True)
+        for number in numbers:
+            table.add_column(number, justify="right", no_wrap=True)
     else:
         table.add_column("right", justify="right")
         table.add_column("most often taken for", overflow="fold")

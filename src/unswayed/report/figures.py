@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+import textwrap
 from collections.abc import Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -117,12 +118,12 @@ def plot_transition(matrix: Matrix, path: str | Path, *, classes: Sequence[str] 
             axes.text(j, i, f"{share:.1f}" if share < 99.95 else "100", ha="center", va="center", color=ink, fontsize=8)
     shown = range(0, size, 1 if classes is not None or size <= 30 else 5)
     names = [str(i) if classes is None else classes[i] for i in shown]
-    font = 9 if size <= 30 else 8 if classes is None else 5.5
+    font = 9 if size <= 30 else 8 if classes is None else 6.5
     axes.set_xticks(shown, names, rotation=0 if classes is None else 90, fontsize=font)
     axes.set_yticks(shown, names, fontsize=font)
     axes.set_xlabel("labelled as")
     axes.set_ylabel("true class")
-    axes.set_title(title, loc="left", fontsize=10, wrap=True)
+    axes.set_title(textwrap.fill(title, int(11 * side)), loc="left", fontsize=10)
     bar = figure.colorbar(colours, ax=axes, shrink=0.8, label="share of the true class, in percent")
     ticks = [0, 0.01, 0.05, 0.1, 0.2, 0.4, 0.6, 0.8, 1]
     bar.set_ticks(ticks, labels=[f"{100 * tick:g}" for tick in ticks])
