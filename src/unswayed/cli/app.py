@@ -8,7 +8,7 @@ from typing import Annotated
 import typer
 
 import unswayed
-from unswayed.cli import doctor, losses, theory, train
+from unswayed.cli import data, demo, doctor, losses, noise, theory, train
 
 app = typer.Typer(
     name="unswayed",
@@ -18,10 +18,13 @@ app = typer.Typer(
     context_settings={"help_option_names": ["-h", "--help"]},
     help="Train classifiers on labels that are partly wrong: robust losses, and what can be proved about them.",
 )
+app.command(name="demo", epilog=demo.EXAMPLES)(demo.command)
 app.command(name="losses", epilog=losses.EXAMPLES)(losses.command)
 app.command(name="theory", epilog=theory.EXAMPLES)(theory.command)
+app.add_typer(noise.app, name="noise")
 app.command(name="train", epilog=train.EXAMPLES)(train.command)
 app.command(name="doctor", epilog=doctor.EXAMPLES)(doctor.command)
+app.add_typer(data.app, name="data")
 
 
 def _version(wanted: bool) -> None:

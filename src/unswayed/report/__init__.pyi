@@ -1,3 +1,4 @@
+from unswayed.report.examples import plot_examples as plot_examples
 from unswayed.report.figures import plot_losses as plot_losses
 from unswayed.report.page import write_page as write_page
 from unswayed.report.runs import Group as Group
