@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import sys
 import time
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
@@ -55,18 +56,24 @@ def run(out: Path, seeds: int, noise: str, *, recipe: Recipe | None = None, quie
     from unswayed.data import load
     from unswayed.report import Run
     from unswayed.training import Progress, experiment_of, train, usual
+    from unswayed.training.progress import percent
+
+    def tell(text: str, end: str = "\n") -> None:
+        if not quiet:
+            print(text, end=end, file=sys.stderr, flush=True)
 
     data = load("digits")
     model, usual_recipe = usual(data)
-    plan = [(loss, seed) for loss in LOSSES for seed in range(seeds)]
-    folders = []
-    for i, (loss, seed) in enumerate(plan):
-        what, how = (model, data, loss, recipe or usual_recipe), {"noise": noise, "seed": seed}
-        folder = out / "runs" / experiment_of(*what, **how).id
-        if not quiet:
-            print(f"[{i + 1:>2}/{len(plan)}] {loss}, seed {seed}: ", end="", flush=True)
-        result = train(*what, **how, out=folder, progress=Progress(quiet=True))
-        if not quiet:
-            print(f"test {100 * result.last['test_accuracy']:.2f} %  {result.last['seconds']}", flush=True)
-        folders.append(folder)
-    return [Run.read(folder) for folder in folders]
+    plan = recipe or usual_recipe
+    cells = [(loss, seed) for loss in LOSSES for seed in range(seeds)]
+    done = []
+    for i, (loss, seed) in enumerate(cells):
+        folder = out / "runs" / experiment_of(model, data, loss, plan, noise=noise, seed=seed).id
+        before = (folder / "result.json").is_file()
+        tell(f"[{i + 1:>{len(str(len(cells)))}}/{len(cells)}]  {loss + f', seed {seed}':<26}", end="")
+        started = time.monotonic()
+        last = train(model, data, loss, plan, noise=noise, seed=seed, out=folder, progress=Progress(quiet=True)).last
+        took = "was done before" if before else f"{time.monotonic() - started:.1f} s"
+        tell(f"test {percent(last['test_accuracy']):>8}   memorised {percent(last['memorised']):>8}   {took}")
+        done.append(Run.read(folder))
+    return done

@@ -32,7 +32,7 @@ def write_page(runs: Iterable[Run], path: str | Path, *, title: str = "Runs of u
     >>> experiment = {"data": "digits", "noise": "clean", "model": "mlp", "loss": "ce"}
     >>> run = Run({"experiment": experiment, "last": last}, [last])
     >>> with tempfile.TemporaryDirectory() as folder:
-    ...     "ce ends at 50.00 % test accuracy" in write_page([run], f"{folder}/report.html").read_text(encoding="utf-8")
+    ...     "ce ends at 50.0 % test accuracy" in write_page([run], f"{folder}/report.html").read_text(encoding="utf-8")
     True
     """
     path, groups = Path(path), grouped(runs)

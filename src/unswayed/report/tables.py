@@ -84,7 +84,7 @@ def results(group: Group) -> Table:
     >>> run = Run({"experiment": experiment, "last": last}, [last])
     >>> table = results(grouped([run])[0])
     >>> [column.title for column in table.columns], [cell.text for cell in table.rows[0]]
-    (['loss', 'v', 'certified', 'last epoch'], ['vce(a=1)', '2', 'yes', '50.00'])
+    (['loss', 'last epoch', 'v', 'certified'], ['vce(a=1)', '50.00', '2', 'yes'])
     """
     columns, rows = [Column("loss", "what was minimised")], [[Cell(s.loss, s.loss)] for s in group.settings]
 
@@ -94,6 +94,11 @@ def results(group: Group) -> Table:
             for row, cell in zip(rows, cells):
                 row.append(cell)
 
+    for measure in MEASURES:
+        found = [setting.summary(measure.at, measure.name) for setting in group.settings]
+        pick = max if measure.high else min
+        best = pick((summary.mean for summary in found if summary is not None), default=None)
+        add(measure.column, [_cell(summary, setting, best) for summary, setting in zip(found, group.settings)])
     proofs = certificates(group)
     ratios = [None if proof is None else proof.ratio for proof in proofs]
     verdicts = [None if proof is None else proof.holds for proof in proofs]
@@ -105,11 +110,6 @@ def results(group: Group) -> Table:
         Column("certified", "whether the loss is proved to ignore this noise"),
         [Cell("–", None) if held is None else Cell("yes" if held else "no", float(held)) for held in verdicts],
     )
-    for measure in MEASURES:
-        found = [setting.summary(measure.at, measure.name) for setting in group.settings]
-        pick = max if measure.high else min
-        best = pick((summary.mean for summary in found if summary is not None), default=None)
-        add(measure.column, [_cell(summary, setting, best) for summary, setting in zip(found, group.settings)])
     sizes = [len(setting.runs) for setting in group.settings]
     note = f"n = {sizes[0]}"
     if len(set(sizes)) > 1:
@@ -156,7 +156,7 @@ def headline(group: Group) -> str:
     ...     last = {"test_accuracy": accuracy, "memorised": 1 - accuracy}
     ...     return Run({"experiment": {"data": "digits", "noise": "clean", "loss": loss}, "last": last}, [last])
     >>> print(headline(grouped([run("ce", 0.7), run("vce(a=1)", 0.9)])[0]))
-    vce(a=1) ends at 90.00 % test accuracy, ce at 70.00 %; of the wrong labels, vce(a=1) has memorised 10.00 %, ce ...
+    vce(a=1) ends at 90.0 % test accuracy, ce at 70.0 %; of the wrong labels, vce(a=1) has memorised 10.0 %, ce 30.0 %.
     """
     ranked = _ranked(group)
     if not ranked:
@@ -164,7 +164,7 @@ def headline(group: Group) -> str:
     (winner, top), rest = ranked[0], ranked[1:]
     equal = [setting.loss for setting, summary in ranked if summary.mean == top.mean]
     if len(equal) > 1:
-        return f"{', '.join(equal[:-1])} and {equal[-1]} end at the same test accuracy, {100 * top.mean:.2f} %."
+        return f"{', '.join(equal[:-1])} and {equal[-1]} end at the same test accuracy, {_percent(top)}."
     if not rest:
         return f"{winner.loss} ends at {_percent(top)} test accuracy{_memory([winner])}."
     other, accuracy = next((pair for pair in rest if pair[0].loss == "ce"), rest[0])
@@ -179,13 +179,13 @@ def findings(group: Group) -> list[str]:
     if len(ranked) > 2 and ranked[0][1].mean > ranked[1][1].mean:
         (first, top), (second, next_best) = ranked[:2]
         gap = 100 * (top.mean - next_best.mean)
-        said.append(f"{first.loss} is {gap:.2f} points above {second.loss}, the next{_close(top, next_best)}.")
+        said.append(f"{first.loss} is {gap:.1f} points above {second.loss}, the next{_close(top, next_best)}.")
     for setting, last in ranked:
         best = setting.summary("best", "test_accuracy")
         if best is not None and best.n == last.n and best.mean - last.mean >= 0.05:
             lost = 100 * (best.mean - last.mean)
             said.append(
-                f"{setting.loss} reached {_percent(best)} on the way, and lost {lost:.2f} points by the last epoch."
+                f"{setting.loss} reached {_percent(best)} on the way, and lost {lost:.1f} points by the last epoch."
             )
     return said
 
@@ -197,7 +197,7 @@ def _ranked(group: Group) -> list[tuple[Setting, Summary]]:
 
 
 def _percent(summary: Summary) -> str:
-    return f"{summary} %"
+    return f"{100 * summary.mean:.1f} %"
 
 
 def _close(a: Summary, b: Summary) -> str:
@@ -208,12 +208,12 @@ def _close(a: Summary, b: Summary) -> str:
 
 
 def _memory(settings: Sequence[Setting]) -> str:
-    shares = [(s.loss, s.summary("last", "memorised")) for s in settings]
-    if any(share is None for _, share in shares):
+    shares = [(s.loss, share) for s in settings if (share := s.summary("last", "memorised")) is not None]
+    if len(shares) < len(settings):
         return ""
     (first, share), rest = shares[0], shares[1:]
-    more = "".join(f", {loss} {summary} %" for loss, summary in rest)
-    return f"; of the wrong labels, {first} has memorised {share} %{more}"
+    more = "".join(f", {loss} {_percent(other)}" for loss, other in rest)
+    return f"; of the wrong labels, {first} has memorised {_percent(share)}{more}"
 
 
 def for_terminal(table: Table) -> rich.table.Table:
