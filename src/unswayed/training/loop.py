@@ -288,7 +288,7 @@ class Loop:
         self._check_weights()
         measured = {name: self.evaluate(loader, self.test_labels[name]) for name, loader in self.tests.items()}
         if "test" in measured:
-            self.calibration = asdict(measured["test"])
+            self.calibration = asdict(measured["test"]) | {"bins": [list(row) for row in measured["test"].bins]}
         record = epoch_record(
             self.epoch + 1,
             self.optimizer.param_groups[0]["lr"],
