@@ -249,7 +249,7 @@ def _name_of(model: nn.Module) -> str:
 
 def name_of_data(data: Data) -> str:
     """Return the name of a data set, with a mark of what is in it where the name alone does not tell."""
-    if data.known is not None:
+    if data.known is not None and data.known.name == data.name:
         return data.name
     parts = [repr((data.in_shape, data.classes)).encode()]
     for split in (data.train, *data.tests.values()):
