@@ -41,7 +41,8 @@ class AGCE(PointwiseLoss):
 
     def pointwise(self, log_p: Tensor) -> Tensor:
         """Return ``[(a+1)^q - (a+u)^q] / q``."""
-        return ((self.a + 1) ** self.q - torch.pow(self.a + log_p.exp(), self.q)) / self.q
+        loss: Tensor = (self.a + 1) ** self.q - torch.pow(self.a + log_p.exp(), self.q)
+        return loss / self.q
 
 
 class AUL(PointwiseLoss):
@@ -67,7 +68,8 @@ class AUL(PointwiseLoss):
         """Return ``[(a-u)^q - (a-1)^q] / q``."""
         # Not a - u: where fp32 cannot tell a from 1, the slope at u = 1 would be 0 to a negative power.
         above = self.a - 1
-        return (torch.pow(1 - log_p.exp() + above, self.q) - above**self.q) / self.q
+        loss: Tensor = torch.pow(1 - log_p.exp() + above, self.q) - above**self.q
+        return loss / self.q
 
 
 class AEL(PointwiseLoss):

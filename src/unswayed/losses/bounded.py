@@ -143,7 +143,6 @@ def slope(loss: Loss, log_u: Tensor) -> Tensor:
     return (gradient * torch.exp(-x.detach())).abs()
 
 
-@torch.compiler.assume_constant_result  # type: ignore[untyped-decorator]
 def _solve(loss: Loss, v: float, by: str) -> tuple[float, float, float]:
     """Return ``(log c, value, slope)`` of the construction: the shift or factor, or the point of the tangent."""
 
@@ -183,6 +182,10 @@ def _solve(loss: Loss, v: float, by: str) -> tuple[float, float, float]:
             + "; try by='linear'"
         )
     return log_c, 0.0, 0.0
+
+
+# What torch.compiler.assume_constant_result does, which would import all of the compiler, a second, with every loss.
+_solve._dynamo_marked_constant = True  # type: ignore[attr-defined]
 
 
 class Bounded(PointwiseLoss):

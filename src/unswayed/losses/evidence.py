@@ -186,10 +186,12 @@ class Evidence:
         """Return the evidence of consecutive groups of examples, which share what is computed for all of them."""
         if len(sizes) == 1:
             return [self]
-        log_p, given = self.log_p.split(sizes), self.log_p_y.split(sizes)
-        total = self.sum_log_p.split(sizes) if self._total_wanted else [None] * len(sizes)
+        log_p, given = torch.split(self.log_p, sizes), torch.split(self.log_p_y, sizes)
+        total = torch.split(self.sum_log_p, sizes) if self._total_wanted else [None] * len(sizes)
         parts = []
-        for logits, target, *known in zip(self.logits.split(sizes), self.target.split(sizes), log_p, given, total):
+        for logits, target, *known in zip(
+            torch.split(self.logits, sizes), torch.split(self.target, sizes), log_p, given, total
+        ):
             part = Evidence(logits, target, weight=self.weight)
             part._log_p, part._given, part._total = known
             parts.append(part)
