@@ -15,8 +15,8 @@ from hypothesis import strategies as st
 
 from unswayed.data.known import known
 from unswayed.noise import NoiseSpec, make
-from unswayed.noise.drawing import apportion, flip_exactly, rounded
 from unswayed.noise.drawing import Draw as Stream
+from unswayed.noise.drawing import apportion, flip_exactly, rounded
 
 CIFAR10 = np.repeat(np.arange(10), 5000)
 

@@ -149,23 +149,23 @@ class _Inputs:
         """Give each channel mean 0 and standard deviation 1, from sums that are exact."""
         low, high = (np.zeros((1, 1)), np.full((1, 1), 255.0)) if self.step is None else self._range()
         bits = 8 if self.step is None else self.bits
-        # Each channel has a step of its own here, as columns of a table may differ by orders of magnitude.
-        unit = np.ones_like(low) if self.step is None else 2.0 ** (np.frexp(np.maximum(-low, high))[1] - bits)
+        # Each channel is measured from its least value in steps of its own, as columns of a table may be far from 0 and
+        # differ by orders of magnitude.
+        unit = np.ones_like(low) if self.step is None else 2.0 ** (np.frexp(high - low)[1] - bits)
         pixels = self.values.shape[2]
         size = max(1, min(2 ** (53 - 2 * bits) // pixels, _BLOCK // self.width))
         first, high_half, low_half = np.zeros((3, len(self.mean)), dtype=np.int64)
         for start in range(0, len(self.values), size):
             block = self.values[start : start + size].astype(np.float64)
             if self.step is not None:
-                np.rint(block / unit, out=block)
+                block = np.rint((block - low) / unit)
             first += block.sum((0, 2)).astype(np.int64)
             # Squares of one block fit into 53 bits; those of all of them may need more than 63.
             squares = np.einsum("ncp,ncp->c", block, block).astype(np.int64)
             high_half, low_half = high_half + (squares >> 32), low_half + (squares & (2**32 - 1))
         sums = [(int(a), (int(b) << 32) + int(c)) for a, b, c in zip(first, high_half, low_half)]
         n = len(self.values) * pixels
-        units = np.broadcast_to(unit, self.mean.shape)
-        self.mean = np.array([one / n for one, _ in sums])[:, None] * units
+        self.mean = low + np.array([one / n for one, _ in sums])[:, None] * unit
         variance = np.array([(n * two - one * one) / (n * n) for one, two in sums])[:, None]
-        self.std = np.where(variance > 0, np.sqrt(variance) * units, 1)
+        self.std = np.where(variance > 0, np.sqrt(variance) * unit, 1)
         self.step = self._step((low - self.mean) / self.std, (high - self.mean) / self.std)
