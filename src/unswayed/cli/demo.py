@@ -40,15 +40,18 @@ def command(
     from unswayed.report import grouped, headline, results, write_page
     from unswayed.report.tables import for_terminal
 
-    console = Console(highlight=False)
     started = time.monotonic()
     runs = run(out, seeds, noise, quiet=quiet)
     (group,) = grouped(runs)
     page = write_page(runs, out / "report.html", title="unswayed demo")
-    console.print(f"\n{group.title}", markup=False)
-    console.print(for_terminal(results(group)))
-    console.print(headline(group), markup=False)
-    console.print(f"wrote {page} ({len(runs)} runs, {time.monotonic() - started:.0f} s)", markup=False, soft_wrap=True)
+    console = Console(highlight=False)
+    if not console.is_terminal:
+        console = Console(width=120)  # a pipe has no width of its own
+    table = results(group)
+    for shown in ("", group.title, "", for_terminal(table), "", table.note, "", headline(group)):
+        console.print(shown, markup=False)
+    took = f"{time.monotonic() - started:.0f} s"
+    console.print(f"wrote {page} ({len(runs)} runs, {took}): open it in a browser", markup=False, soft_wrap=True)
 
 
 def run(out: Path, seeds: int, noise: str, *, recipe: Recipe | None = None, quiet: bool = False) -> list[Run]:

@@ -84,7 +84,7 @@ def results(group: Group) -> Table:
     >>> run = Run({"experiment": experiment, "last": last}, [last])
     >>> table = results(grouped([run])[0])
     >>> [column.title for column in table.columns], [cell.text for cell in table.rows[0]]
-    (['loss', 'last epoch', 'v', 'certified'], ['vce(a=1)', '50.00', '2', 'yes'])
+    (['loss', 'last epoch', 'v', 'proved'], ['vce(a=1)', '50.00', '2', 'yes'])
     """
     columns, rows = [Column("loss", "what was minimised")], [[Cell(s.loss, s.loss)] for s in group.settings]
 
@@ -107,7 +107,7 @@ def results(group: Group) -> Table:
         [Cell("–", None) if v is None else Cell("∞" if math.isinf(v) else f"{v:.3g}", v) for v in ratios],
     )
     add(
-        Column("certified", "whether the loss is proved to ignore this noise"),
+        Column("proved", "whether the loss is proved to ignore this noise"),
         [Cell("–", None) if held is None else Cell("yes" if held else "no", float(held)) for held in verdicts],
     )
     sizes = [len(setting.runs) for setting in group.settings]
@@ -222,9 +222,10 @@ def for_terminal(table: Table) -> rich.table.Table:
     from rich.table import Table as RichTable
     from rich.text import Text
 
-    shown = RichTable(box=box.SIMPLE_HEAD, pad_edge=False, caption=table.note, caption_justify="left")
+    shown = RichTable(box=box.SIMPLE_HEAD, padding=(0, 1, 0, 0), show_edge=False, pad_edge=False)
     for i, column in enumerate(table.columns):
-        shown.add_column(column.title, justify="right" if i else "left", no_wrap=True)
+        shown.add_column(column.title, justify="right" if i else "left", no_wrap=not i)
     for row in table.rows:
-        shown.add_row(*(Text(cell.text, style="bold green" if cell.best else "") for cell in row))
+        # Without these spaces, all columns fit into a terminal 80 wide.
+        shown.add_row(*(Text(cell.text.replace(" ± ", "±"), style="bold" if cell.best else "") for cell in row))
     return shown
