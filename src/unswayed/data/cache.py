@@ -74,7 +74,7 @@ def _digest(value: Any) -> str:
 def _mapped(path: Path) -> Tensor | None:
     try:
         array = np.load(path, mmap_mode="c", allow_pickle=False)
-    except (OSError, ValueError):
+    except (OSError, ValueError, EOFError):
         return None
     return torch.from_numpy(array) if array.dtype == np.uint8 else None
 

@@ -16,17 +16,21 @@ from typing import Any
 import numpy as np
 
 
+class _Refused(Exception):
+    """What a pickle does that is not allowed: the words that follow 'it'."""
+
+
 def _encode(text: str, encoding: str = "latin1") -> bytes:
     # Python 2 wrote bytes as text that is to be encoded. codecs.encode itself takes any codec, and some do more.
     if encoding != "latin1":
-        raise pickle.UnpicklingError(f"asks for the text codec {encoding!r}")
+        raise _Refused(f"asks for the text codec {encoding!r}")
     return codecs.encode(text, "latin1")
 
 
 def _dtype(*args: Any, **options: Any) -> np.dtype[Any]:
     dtype: np.dtype[Any] = np.dtype(*args, **options)
     if dtype.hasobject or dtype.kind not in "biufcSU":
-        raise pickle.UnpicklingError(f"holds an array of {dtype}, where numbers or text are allowed")
+        raise _Refused(f"holds an array of {dtype}, where numbers or text are allowed")
     return dtype
 
 
@@ -56,11 +60,11 @@ _ADMITTED = _admitted()
 class _Unpickler(pickle.Unpickler):
     def find_class(self, module: str, name: str) -> Any:
         if (module, name) not in _ADMITTED:
-            raise pickle.UnpicklingError(f"asks for {module}.{name}, which is not allowed to run")
+            raise _Refused(f"asks for {module}.{name}, which is not allowed to run")
         return _ADMITTED[module, name]
 
     def persistent_load(self, pid: Any) -> Any:
-        raise pickle.UnpicklingError("refers to data outside of it (a torch tensor?), which is not allowed")
+        raise _Refused("refers to data outside of it (a torch tensor?), which is not allowed")
 
 
 def read_pickle(path: str | Path) -> Any:
@@ -87,7 +91,7 @@ def read_pickle(path: str | Path) -> Any:
         if str(path) in str(error):
             raise
         raise ValueError(f"{str(path)!r} cannot be read as a pickle: {error}") from None
-    except pickle.UnpicklingError as error:
+    except _Refused as error:
         raise ValueError(f"{str(path)!r} is refused: it {error}") from None
     except Exception as error:
         raise ValueError(f"{str(path)!r} cannot be read as a pickle: {type(error).__name__}: {error}") from None
