@@ -56,6 +56,8 @@ def command(
 
 def run(out: Path, seeds: int, noise: str, *, recipe: Recipe | None = None, quiet: bool = False) -> list[Run]:
     """Train each loss with each seed in a folder of its own, and return what the folders hold."""
+    import torch
+
     from unswayed.data import load
     from unswayed.report import Run
     from unswayed.training import Progress, experiment_of, train, usual
@@ -70,13 +72,22 @@ def run(out: Path, seeds: int, noise: str, *, recipe: Recipe | None = None, quie
     plan = recipe or usual_recipe
     cells = [(loss, seed) for loss in LOSSES for seed in range(seeds)]
     done = []
-    for i, (loss, seed) in enumerate(cells):
-        folder = out / "runs" / experiment_of(model, data, loss, plan, noise=noise, seed=seed).id
-        before = (folder / "result.json").is_file()
-        tell(f"[{i + 1:>{len(str(len(cells)))}}/{len(cells)}]  {loss + f', seed {seed}':<26}", end="")
-        started = time.monotonic()
-        last = train(model, data, loss, plan, noise=noise, seed=seed, out=folder, progress=Progress(quiet=True)).last
-        took = "was done before" if before else f"{time.monotonic() - started:.1f} s"
-        tell(f"test {percent(last['test_accuracy']):>8}   memorised {percent(last['memorised']):>8}   {took}")
-        done.append(Run.read(folder))
+    threads = torch.get_num_threads()
+    # So small a network gains little from more threads, loses much where other programs want the cores, and ends with
+    # the same weights however many there are.
+    torch.set_num_threads(1)
+    try:
+        for i, (loss, seed) in enumerate(cells, 1):
+            folder = out / "runs" / experiment_of(model, data, loss, plan, noise=noise, seed=seed).id
+            before = (folder / "result.json").is_file()
+            tell(f"[{i:>{len(str(len(cells)))}}/{len(cells)}]  {loss + f', seed {seed}':<26}", end="")
+            started = time.monotonic()
+            last = train(
+                model, data, loss, plan, noise=noise, seed=seed, out=folder, progress=Progress(quiet=True)
+            ).last
+            took = "was done before" if before else f"{time.monotonic() - started:.1f} s"
+            tell(f"test {percent(last['test_accuracy']):>8}   memorised {percent(last['memorised']):>8}   {took}")
+            done.append(Run.read(folder))
+    finally:
+        torch.set_num_threads(threads)
     return done
