@@ -23,7 +23,16 @@ def run(*args: str, columns: int = 120, code: int = 0) -> str:
 
 
 @pytest.mark.parametrize(
-    "args", [("--help",), ("-h",), ("--version",), ("losses", "--help"), ("theory", "--help"), ("losses",)]
+    "args",
+    [
+        ("--help",),
+        ("-h",),
+        ("--version",),
+        ("losses", "--help"),
+        ("theory", "--help"),
+        ("losses",),
+        ("noise", "make", "-h"),
+    ],
 )
 def test_what_needs_no_torch_does_not_import_it(args: tuple[str, ...]) -> None:
     script = (
@@ -69,6 +78,9 @@ def test_losses_as_json() -> None:
     assert [entry["name"] for entry in entries] == unswayed.list_losses()
     (vsl,) = json.loads(run("losses", "vsl", "--json"))
     assert vsl["parameters"][0]["range"] == "0 < a <= 1"
+    (row,) = [p for p in vsl["presets"] if (p["method"], p["dataset"]) == ("nce+vsl", "cifar100")]
+    assert any("asymmetric condition" in note for note in row["notes"])
+    assert row["l1"] == 5e-6
 
 
 def test_theory_json_has_the_promised_keys() -> None:
@@ -85,6 +97,7 @@ def test_theory_reads_as_sentences_and_figures() -> None:
     assert "vce(a=1) is certified against symmetric(0.8)" in text
     assert re.search(r"threshold of the noise\s+2.25", text)
     assert re.search(r"variation ratio v\s+∞", run("theory", "ce"))
+    assert re.search(r"margin\s+-∞", run("theory", "ce", "--noise", "symmetric(0.8)", "-k", "10"))
     assert json.loads(run("theory", "nce", "--json"))["ratio"] is None
 
 
@@ -109,6 +122,7 @@ def test_plot_of_a_certificate(tmp_path: Path) -> None:
     ("args", "message"),
     [
         (("losses", "vcee"), "did you mean 'vce'"),
+        (("losses", "vce(a=4)"), "unknown loss 'vce(a=4)'; did you mean 'vce'"),
         (("losses", "nce", "--plot", "a.png"), "no function of the given class's probability alone"),
         (("losses", "ce", "--plot", "a.bmp"), ".png, .pdf, .svg"),
         (("losses", "ce", "--plot", "nowhere/a.png"), "there is no folder 'nowhere'"),

@@ -55,10 +55,12 @@ def make(
 ) -> None:
     """Make the training labels of a data set wrong, and keep them in a small file."""
     from unswayed.noise import NoiseSpec
+    from unswayed.noise.labels import check_place
     from unswayed.training.run import make_noise
 
-    # Mistakes in the spec are told before the data is read.
+    # Mistakes are told before the data is read.
     parsed = NoiseSpec.parse(spec)
+    check_place(out)
     noisy = make_noise(_data.load(data, label=label), str(parsed), seed)
     noisy.save(out)
     if as_json:

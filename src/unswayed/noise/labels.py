@@ -91,11 +91,7 @@ class NoisyLabels:
         ...     NoisyLabels.load(noisy.save(f"{folder}/noise.npz")).labels.tolist() == noisy.labels.tolist()
         True
         """
-        path = Path(path)
-        if path.suffix != ".npz":
-            raise ValueError(f"{str(path)!r}: noisy labels are written as .npz; name such a file")
-        if not path.parent.is_dir():
-            raise ValueError(f"{str(path)!r}: there is no folder {str(path.parent)!r}")
+        path = check_place(path)
         small = np.min_scalar_type(self.num_classes - 1)
         text = json.dumps({"format": FORMAT} | self.manifest, ensure_ascii=False)
         arrays: dict[str, Any] = {"manifest": np.frombuffer(text.encode(), dtype=np.uint8)}
@@ -162,3 +158,13 @@ def as_labels(labels: Any, num_classes: int, what: str = "labels") -> NDArray[np
     if len(wrong):
         raise ValueError(f"{what}: {wrong[0]} is not allowed; labels are 0 to {num_classes - 1}")
     return values.astype(np.int64)
+
+
+def check_place(path: str | Path) -> Path:
+    """Return a path that noisy labels can be written to, or raise a ``ValueError`` that says why they cannot."""
+    path = Path(path)
+    if path.suffix != ".npz":
+        raise ValueError(f"{str(path)!r}: noisy labels are written as .npz; name such a file")
+    if not path.parent.is_dir():
+        raise ValueError(f"{str(path)!r}: there is no folder {str(path.parent)!r}")
+    return path
