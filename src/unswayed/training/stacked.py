@@ -275,11 +275,14 @@ class _Stack(nn.Module):
         """Set the gradients of all weights from that of the logits."""
         for depth in reversed(range(len(weights))):
             weight, bias = self.grads[depth], self.grads[depth + len(weights)]
-            torch.sum(grad, 2, out=bias) if grad.dtype == bias.dtype else bias.copy_(grad.sum(2))
-            if grad.dtype == weight.dtype and seen[depth].dim() == 3:
-                torch.bmm(grad, seen[depth].mT, out=weight)
+            torch.sum(grad, 2, dtype=bias.dtype, out=bias)
+            before = seen[depth].mT
+            if grad.dtype != weight.dtype:
+                weight.copy_(torch.matmul(grad, before))
+            elif before.dim() == 3:
+                torch.bmm(grad, before, out=weight)
             else:
-                weight.copy_(torch.matmul(grad, seen[depth].mT))
+                torch.mm(grad.flatten(0, 1), before, out=weight.flatten(0, 1))
             if depth:
                 grad = torch.ops.aten.threshold_backward(torch.bmm(weights[depth].mT, grad), seen[depth], 0)
 
