@@ -10,7 +10,7 @@ import torch
 from torch import Tensor
 
 import unswayed
-from losses_cases import SPECS, build, draw, grad, labels
+from losses_cases import DEFAULTS, SPECS, build, draw, grad, labels
 from unswayed import Bounded
 
 NO_TAIL = [
@@ -145,6 +145,20 @@ def test_autocast_computes_in_float32(spec: str) -> None:
     value.backward()
     assert layer.weight.grad is not None
     assert layer.weight.grad.isfinite().all()
+
+
+@pytest.mark.parametrize("name", DEFAULTS)
+def test_the_registry_knows_which_losses_are_bounded(name: str) -> None:
+    criterion, entry = build(DEFAULTS[name], 3, reduction="none"), unswayed.info(name)
+
+    def largest(size: float) -> float:
+        logits = size * torch.tensor([[-1.0, 1, 0], [1, -1, 0], [1, 0, 0], [-1, 0, 0]], dtype=torch.float64)
+        return max(criterion(logits, torch.full((4,), k)).max().item() for k in range(3))
+
+    if entry.bounded:
+        assert largest(1e4) == pytest.approx(largest(50), rel=0.05)
+    elif not entry.wrapper:
+        assert largest(1e4) > 100 * largest(50)
 
 
 @pytest.mark.parametrize("by", ["linear", "shift"])

@@ -11,7 +11,7 @@ import torch
 
 from losses_cases import DEFAULTS, SPECS, SYMMETRIC, build, draw, grad, labels, oracle, values
 from test_reference import GOLDEN
-from unswayed import loss
+from unswayed import info, list_losses, loss
 
 
 @pytest.mark.parametrize("classes", [2, 3, 10])
@@ -61,6 +61,11 @@ def test_a_symmetric_loss_sums_to_a_constant_over_the_labels(spec: str) -> None:
     criterion, logits = build(spec, 5, reduction="none"), draw(20, 5, scale=3)
     sums = sum(criterion(logits, torch.full((20,), k)) for k in range(5))
     torch.testing.assert_close(sums, sums[:1].expand(20), rtol=1e-12, atol=0)
+
+
+def test_every_default_has_a_reason() -> None:
+    for entry in map(info, list_losses()):
+        assert entry.why_default or not set(entry.defaults) - {"loss"}, entry.name
 
 
 def test_every_registered_loss_is_among_the_cases() -> None:

@@ -12,7 +12,7 @@ import typer
 from unswayed.losses.catalogue import CONDITION, DOMINANT, IN_THE_LIMIT
 from unswayed.losses.info import LossInfo
 from unswayed.losses.registry import info, list_losses
-from unswayed.spec import REQUIRED
+from unswayed.spec import REQUIRED, write
 
 EXAMPLES = """Examples:
 
@@ -64,7 +64,7 @@ def record(entry: LossInfo) -> dict[str, Any]:
         "variation_ratio_at_defaults": _ratio(entry),
         "symmetric": entry.symmetric,
         "asymmetric": entry.asymmetric,
-        "bounded": None if entry.wrapper else entry.bounded,
+        "bounded": entry.bounded if entry.bounded or not entry.wrapper else None,
         "pointwise": entry.pointwise,
         "wrapper": entry.wrapper,
         "smooth": entry.smooth,
@@ -82,7 +82,16 @@ def record(entry: LossInfo) -> dict[str, Any]:
         "identities": list(entry.reduces_to),
         "paper": entry.paper,
         "presets": [
-            {"method": p.method, "dataset": p.dataset, "spec": p.spec, "source": p.source}
+            {
+                "method": p.method,
+                "dataset": p.dataset,
+                "spec": p.spec,
+                "source": p.source,
+                "notes": list(p.notes),
+                "variants": dict(p.variants),
+                "l1": p.l1,
+                "l2": p.l2,
+            }
             for p in list_presets()
             if _uses(p.spec, entry.name)
         ],
@@ -162,9 +171,9 @@ def _show(entry: LossInfo) -> None:
     line("variation ratio", entry.ratio + (f"   ({_ratio(entry)} at the defaults)" if _ratio(entry) else ""))
     line("symmetric", _yes(entry.symmetric))
     line("asymmetric", entry.asymmetric)
-    line("bounded", "as the loss inside" if entry.wrapper else _yes(entry.bounded))
+    line("bounded", "as the loss inside" if entry.wrapper and not entry.bounded else _yes(entry.bounded))
     for param in entry.params:
-        default = "required" if param.default is REQUIRED else f"default {param.default}"
+        default = "required" if param.default is REQUIRED else f"default {write(param.default, param.kind)}"
         line("parameter", f"{param.range}; {default}: {param.meaning}")
     if entry.why_default:
         line("why the default", entry.why_default)

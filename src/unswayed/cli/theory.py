@@ -66,7 +66,7 @@ def command(
 
 
 def _number(value: float | None) -> str:
-    return "-" if value is None else "∞" if math.isinf(value) else f"{value:.6g}"
+    return "-" if value is None else f"{value:.6g}".replace("inf", "∞")
 
 
 def _tell(facts: dict[str, object], paragraph: str | None) -> None:

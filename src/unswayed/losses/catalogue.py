@@ -129,6 +129,7 @@ def _fill() -> None:
         ratio="1",
         ratio_of=_one,
         reduces_to=("mae(scale=1) = gce(q=1) = taylor_ce(t=1)",),
+        why_default="2 is what the papers mean, though repositories that say MAE often have 1",
     )
     _add(
         "focal",
@@ -483,9 +484,8 @@ def _wrappers() -> None:
             latex,
             paper,
             params=(_LOSS, *params),
-            bounded=False,
             wrapper=True,
-            **({"pointwise": False} | more),
+            **({"pointwise": False, "bounded": False} | more),
         )
 
     add(
@@ -507,6 +507,7 @@ def _wrappers() -> None:
         r"L\left(z\min(1,\tau/\|z\|_2),y\right)",
         LOGIT_CLIP,
         (Param("norm", 1.0, "largest L2 norm of the logits", low=0, open_low=True),),
+        bounded=True,
         smooth=False,
         why_default="1 is where its authors' code and paper agree",
     )
@@ -521,6 +522,7 @@ def _wrappers() -> None:
             Param("m", 1e4, "how far p is pulled to its largest entry", low=0),
             _p_min("floor of p~ as published; 0 for none", 1e-8, False),
         ),
+        bounded=True,
         smooth=False,
         reduces_to=("eps_softmax(loss, m=0, p_min=0) = loss",),
         why_default="1e4 is published for CIFAR-100",
@@ -537,6 +539,7 @@ def _wrappers() -> None:
             Param("p", 0.1, "exponent of the penalty", low=0, high=1, open_low=True),
             Param("weight", 1.2, "weight of the penalty", low=0),
         ),
+        bounded=True,
         why_default="published for CIFAR-10",
     )
     add(

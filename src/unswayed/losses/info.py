@@ -18,7 +18,8 @@ class LossInfo:
     """What is known about one loss.
 
     ``formula`` writes it in plain signs with ``u`` for the probability of the given class, ``latex`` for papers;
-    ``symmetric``, ``asymmetric`` and ``bounded`` are the properties that papers prove; ``ratio`` is the variation ratio
+    ``symmetric``, ``asymmetric`` and ``bounded`` are the properties that papers prove, for the default parameters (a
+    loss around a loss that is not ``bounded`` itself is so if the loss inside is); ``ratio`` is the variation ratio
     as a formula and ``ratio_of`` computes it from the parameters (``None``: the loss is no function of ``u`` alone, or
     there is no closed form).
 

@@ -36,7 +36,7 @@ def info(name: str) -> LossInfo:
         return _TABLE[name.lower()]
     except KeyError:
         raise ValueError(
-            f"unknown loss {name!r}{did_you_mean(name, list(_TABLE))} (known: {', '.join(_TABLE)})"
+            f"unknown loss {name!r}{did_you_mean(name.partition('(')[0], list(_TABLE))} (known: {', '.join(_TABLE)})"
         ) from None
 
 

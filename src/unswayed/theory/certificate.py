@@ -150,6 +150,11 @@ class Certificate:
                 f" What is left is a bound: the noise costs at most {self.bound:.4g} of clean risk "
                 f"(in units of the least slope; Theorem {self.excess_risk.theorem if self.excess_risk else ''})."
             )
+        elif self.excess_risk is not None and math.isfinite(self.excess_risk.tight_raw):
+            text += (
+                f" What is left is a bound: the noise costs at most {self.excess_risk.tight_raw:.4g} of clean risk "
+                f"(in the loss's own units; from the exact symmetry gap)."
+            )
         else:
             text += " Nor is there a bound on what the noise costs."
         if self.tolerated == Tolerated(0.0, 0.0):
