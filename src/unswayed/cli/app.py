@@ -9,6 +9,7 @@ import typer
 
 import unswayed
 from unswayed.cli import data, demo, doctor, losses, noise, theory, train
+from unswayed.cli._tell import tell
 
 app = typer.Typer(
     name="unswayed",
@@ -49,5 +50,5 @@ def run() -> None:
     except (ValueError, TypeError, ImportError, OSError) as error:
         if "--debug" in sys.argv:
             raise
-        print(f"unswayed: {error}", file=sys.stderr)
+        tell(f"unswayed: {error}", error=True)
         raise SystemExit(2) from None

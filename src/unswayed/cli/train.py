@@ -3,13 +3,13 @@
 from __future__ import annotations
 
 import json
-import sys
 from pathlib import Path
 from typing import Annotated, Any
 
 import typer
 
 from unswayed.cli import _data
+from unswayed.cli._tell import tell
 
 EXAMPLES = """Examples:
 
@@ -87,14 +87,6 @@ def command(
         )  # fmt: skip
     except (training.Diverged, training.Stopped, OSError) as error:
         # The command was right, but the run did not come to its end.
-        _tell(f"unswayed: {error}", sys.stderr)
+        tell(f"unswayed: {error}", error=True)
         raise typer.Exit(getattr(error, "exit_code", 1)) from None
-    _tell(json.dumps(result.record(), indent=2) if as_json else f"{result}\nwrote {folder}", sys.stdout)
-
-
-def _tell(text: str, stream: Any) -> None:
-    """Print, once for all processes of a run."""
-    from unswayed.training.devices import is_first
-
-    if is_first():
-        print(text, file=stream)
+    tell(json.dumps(result.record(), indent=2) if as_json else f"{result}\nwrote {folder}")
