@@ -106,7 +106,8 @@ def test_certificate_reads_as_a_paragraph_and_as_json() -> None:
     assert facts["holds"] is True
     assert facts["margin"] == pytest.approx(1.0)
     assert "NOT certified" in str(theory.certify("ce", "symmetric(0.8)", 10))
-    assert "Nor is there a bound" in str(theory.certify("ce", "symmetric(0.8)", 10))
+    for spec in ("ce", "sce", "0.001*ce"):
+        assert "Nor is there a bound" in str(theory.certify(spec, "symmetric(0.8)", 10))
     # An infinite ratio, but sums over the labels that differ by 1.4218 at most, of which 0.4 / (0.6 * 10 - 1) is left.
     assert "costs at most 0.1137 of clean risk (in the loss's own units" in str(
         theory.certify("gce(q=0.7)", "symmetric(0.4)", 10)

@@ -92,6 +92,25 @@ def test_functions_whose_slope_diverges_vanishes_or_turns(function: object, rati
     assert theory.variation_ratio(function) == pytest.approx(ratio, rel=1e-6)
 
 
+@pytest.mark.parametrize(
+    ("loss", "at_0"),
+    [
+        ("ce", math.inf),
+        ("0.001*ce", math.inf),
+        ("sce", math.inf),
+        ("focal(gamma=5)", math.inf),
+        ("gce(q=0.01)", 99.9),  # what is left of 100 at u = 1e-300, where its approach to 0 ends
+        ("gce(q=0.5)", 2.0),
+        ("js(pi=0.5)", 2.0),
+        ("vce(a=4)", -math.log(4)),
+        (lambda u: -1e-3 * math.log(u), math.inf),
+        (lambda u: 2 * (1 - math.sqrt(u)), 2.0),
+    ],
+)
+def test_a_value_is_infinite_where_it_grows_without_bound_however_slowly(loss: object, at_0: float) -> None:
+    assert theory.profile(loss).at_0 == pytest.approx(at_0, rel=2e-3)  # type: ignore[arg-type]
+
+
 def test_an_extreme_slope_inside_the_interval_is_found() -> None:
     def bump(u: torch.Tensor) -> torch.Tensor:
         # slope -(1 + exp(-((u - 0.3) / 0.01)^2)): from 1 to 2, the peak at 0.3

@@ -143,7 +143,8 @@ def _analyse(loss: Loss | Curve, curve: Curve, lowest: float) -> Profile:
     if diverges:
         largest = math.inf
     ratio = known if known is not None else math.inf if diverges or turns or vanishes else largest / least
-    at_0 = math.inf if diverges and values[0] > 100 else float(values[0])
+    # And so does the value, if the slope grows as 1/u or faster.
+    at_0 = math.inf if growth > 1 - (1e-6 if lowest == _LOWEST else 1e-3) else float(values[0])
     return Profile(
         name, ratio, _shape(loss, curve), 0.0 if vanishes or turns else least, largest, at_0, float(values[-1]),
         known is not None, curve,
