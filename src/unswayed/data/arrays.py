@@ -201,12 +201,12 @@ class Classes:
         return numbers.astype(np.int64)
 
 
-def held_out(labels: NDArray[np.int64]) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
+def held_out(labels: NDArray[np.int64], what: str) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
     """Return rows to train on and rows to test on: a fifth of each class, the same ones each time.
 
-    A class of one example is to train on; of others, one is tested on at least.
+    A class of one example is to train on; of each other class, one example is tested on at least.
 
-    >>> train, test = held_out(np.repeat([0, 1], [10, 5]))
+    >>> train, test = held_out(np.repeat([0, 1], [10, 5]), "y")
     >>> len(train), np.bincount(np.repeat([0, 1], [10, 5])[test]).tolist()
     (12, [2, 1])
     """
@@ -216,4 +216,6 @@ def held_out(labels: NDArray[np.int64]) -> tuple[NDArray[np.int64], NDArray[np.i
         rows = rng.permutation(np.flatnonzero(labels == label))
         chosen.append(rows[: max(round(HELD_OUT * len(rows)), 1) if len(rows) > 1 else 0])
     test = np.sort(np.concatenate(chosen))
+    if not len(test):
+        raise ValueError(f"{what}: no class has two examples, so that none can be held out to test on")
     return np.setdiff1d(np.arange(len(labels)), test), test

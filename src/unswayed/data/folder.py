@@ -40,7 +40,7 @@ def load(name: str, root: Path, on_bad_image: str = "error") -> Data:
     told = ", ".join(f"{len(names):,} in {folder.name}" for folder, names, _ in listed.values())
     if len(listed) == 1:
         folder, names, labels = listed["train"]
-        for part, rows in zip(("train", "test"), held_out(labels)):
+        for part, rows in zip(("train", "test"), held_out(labels, repr(str(folder)))):
             listed[part] = folder, [names[row] for row in rows], labels[rows]
         told += f"; no folder to test on, so that {HELD_OUT:.0%} of each class are held out: {len(listed['test'][1]):,}"
     channels, size = _shape([ImageFiles(folder, names) for folder, names, _ in listed.values()])

@@ -5,7 +5,8 @@ from __future__ import annotations
 import re
 import zipfile
 import zlib
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
@@ -68,7 +69,7 @@ def load(name: str, root: Path, label: str | None = None) -> Data:
     }
     told = table.told
     if whole is not None:
-        rows = held_out(classes.number(whole.y, whole.place))
+        rows = held_out(classes.number(whole.y, whole.place), whole.place.name)
         table.parts = {part: whole.rows(chosen) for part, chosen in zip(("train", "test"), rows)}
         human = {key: values[rows[0]] for key, values in human.items()}
         told += f"; no test part, so that {HELD_OUT:.0%} of each class are held out: {len(rows[1]):,} rows"
@@ -108,7 +109,7 @@ def _read(root: Path, label: str | None) -> _Table:
         return _frames({part: paths for part, paths in parts.items() if paths}, label)
     arrays = {path.stem: path for path in files if path.suffix.lower() == ".npy"}
     if arrays:
-        return _arrays(arrays, label, str(root), lambda key: _load(arrays[key]), lambda key: str(arrays[key]))
+        return _arrays(arrays, label, str(root), lambda key: _npy(arrays[key]), lambda key: repr(str(arrays[key])))
     alone = [path for path in files if path.suffix.lower() in (".npz", *TABLES)]
     if len(alone) != 1:
         there = f"several tables ({', '.join(path.name for path in alone)}); name one" if alone else "no table"
@@ -119,59 +120,62 @@ def _read(root: Path, label: str | None) -> _Table:
 # NumPy's files
 
 
-def _load(path: Path) -> Any:
+@contextmanager
+def _told(what: str) -> Iterator[None]:
     try:
-        return np.load(path, allow_pickle=False)
-    except (ValueError, EOFError, zipfile.BadZipFile, OSError) as error:
-        raise ValueError(f"{str(path)!r} cannot be read as a NumPy file: {_told(error)}") from None
-
-
-def _told(error: Exception) -> str:
-    if "allow_pickle" in str(error):
-        return "it holds Python objects, or something else; numbers are expected"
-    return str(error) or type(error).__name__
+        yield
+    except (ValueError, EOFError, zipfile.BadZipFile, zlib.error, OSError) as error:
+        why = str(error) or type(error).__name__
+        if "pickle" in why:
+            why = "it holds Python objects, or something else; numbers are expected"
+        raise ValueError(f"{what} cannot be read as NumPy's: {why}") from None
 
 
 def _npz(path: Path, label: str | None) -> _Table:
-    with _load(path) as archive:
+    # NumPy leaves a file open that it finds to be broken, unless it is not its own.
+    with path.open("rb") as file:
+        with _told(repr(str(path))):
+            archive = np.load(file, allow_pickle=False)
+        return _arrays(archive.files, label, str(path), archive.__getitem__, lambda key: f"{str(path)!r}, {key}")
 
-        def read(key: str) -> NDArray[Any]:
-            try:
-                found: NDArray[Any] = archive[key]
-            except (ValueError, EOFError, zipfile.BadZipFile, zlib.error, OSError) as error:
-                raise ValueError(f"{str(path)!r}, {key}: it cannot be read: {_told(error)}") from None
-            return found
 
-        return _arrays(archive.files, label, str(path), read, lambda key: f"{path}, {key}")
+def _npy(path: Path) -> Any:
+    with path.open("rb") as file:
+        return np.load(file, allow_pickle=False)
 
 
 def _arrays(
     keys: Iterable[str], label: str | None, where: str, read: Callable[[str], Any], title: Callable[[str], str]
 ) -> _Table:
     by_name = {key.lower(): key for key in keys}
+
+    def get(key: str) -> NDArray[Any]:
+        with _told(title(key)):
+            return np.asarray(read(key))
+
     parts = {}
     for part, x_key, y_key, index in _pairs(by_name, label, where):
-        x, y = as_inputs(read(x_key), Place(repr(title(x_key)))), as_labels(read(y_key), Place(repr(title(y_key))))
+        x, y = as_inputs(get(x_key), Place(title(x_key))), as_labels(get(y_key), Place(title(y_key)))
         _same(len(y), title(y_key), len(x), title(x_key))
-        parts[part] = _Part(x, y, Place(repr(title(y_key))))
+        parts[part] = _Part(x, y, Place(title(y_key)))
         if index:
-            values = np.asarray(read(index))
+            values = get(index)
             if values.ndim != 1 or values.dtype.kind not in "iu":
-                raise ValueError(f"{title(index)!r} is {values.dtype} {values.shape}; whole numbers are expected")
+                raise ValueError(f"{title(index)} is {values.dtype} {values.shape}; whole numbers are expected")
             _same(len(values), title(index), len(x), title(x_key))
             parts[part].index = values.astype(np.int64)
     first, human = next(iter(parts.values())), {}
     for name, key in by_name.items():
         if name.startswith("human_"):
-            human[name.removeprefix("human_")] = values = read(key)
-            _same(len(values), title(key), len(first.x), where)
+            human[name.removeprefix("human_")] = values = get(key)
+            _same(len(values), title(key), len(first.x), repr(where))
     names = by_name.get("class_names")
     rows = ", ".join(f"{len(found.x):,} {'' if part == 'all' else part + ' '}rows" for part, found in parts.items())
     more = f"; human labels: {', '.join(human)}" if human else ""
     return _Table(
         parts,
         f"NumPy arrays in {where!r}: {rows} of shape {tuple(first.x.shape[1:])}{more}",
-        None if names is None else [str(each) for each in np.asarray(read(names)).ravel()],
+        None if names is None else [str(each) for each in get(names).ravel()],
         human,
     )
 
@@ -206,7 +210,7 @@ def _pairs(by_name: Mapping[str, str], label: str | None, where: str) -> list[tu
 
 def _same(n: int, what: str, wanted: int, other: str) -> None:
     if n != wanted:
-        raise ValueError(f"{what!r} has {n} rows, but {other!r} has {wanted}")
+        raise ValueError(f"{what} has {n} rows, but {other} has {wanted}")
 
 
 # Parquet and CSV
