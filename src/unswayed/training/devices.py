@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import atexit
 import logging
 import os
 import sys
@@ -73,12 +74,15 @@ def start(device: torch.device, devices: int, precision: str) -> Fabric:
         fabric.launch()
     finally:
         log.setLevel(level)
+    if not alone:
+        # Threads of the exchange that are still there at the end can make Python abort.
+        atexit.register(_leave)
     return fabric
 
 
-def is_first() -> bool:
-    """Whether this is the first process of a run, or the only one; the one that speaks."""
-    return int(os.environ.get("RANK", os.environ.get("LOCAL_RANK", "0"))) == 0
+def _leave() -> None:
+    if torch.distributed.is_initialized():
+        torch.distributed.destroy_process_group()
 
 
 def _can_start_again() -> None:

@@ -205,17 +205,18 @@ class Loop:
         if len(index) > int(self.has_batch_norm):
             logits = self.model(x)
             loss = self.loss(logits, target, index=index) if self.wants_index else self.loss(logits, target)
-            self._count(logits.detach(), target, index, loss.detach())
         elif self.fabric.world_size == 1:
             return
         else:
             # More processes than examples: this one takes part in the exchange of gradients with nothing to say.
-            target = target[:0]
+            index, target = index[:0], target[:0]
             self.module.eval()
-            loss = self.model(x.new_zeros((1, *x.shape[1:]))).sum() * 0
+            logits = self.model(x.new_zeros((1, *x.shape[1:])))[:0]
             self.module.train()
-        if self.fabric.world_size > 1:
-            loss = loss * self._share(target)
+            loss = logits.sum()
+        share, examples = self._share(target)
+        loss = loss * share
+        self._count(logits.detach(), target, index, loss.detach() * examples)
         self.fabric.backward(loss)
         if self.recipe.l1:
             pairs = [(p.detach(), p.grad) for p in self.parameters if p.grad is not None]
@@ -228,16 +229,23 @@ class Loop:
         if self.average is not None:
             self.average.update_parameters(self.module)
 
-    def _share(self, target: Tensor) -> Tensor:
-        """Return the factor that makes the mean over processes of mean losses the mean over the whole batch."""
+    def _share(self, target: Tensor) -> tuple[Tensor | float, Tensor | float]:
+        """Return the factor that makes the mean over processes of mean losses the mean over the whole batch.
+
+        And how many examples of the batch there are for each process.
+        """
+        count, world = len(target), self.fabric.world_size
+        if world == 1:
+            return 1.0, float(count)
         weight = getattr(self.loss, "weight", None)
-        mass = torch.tensor(float(len(target)), device=target.device) if weight is None else weight[target].sum()
-        total = mass.clone()
+        mass = torch.tensor(float(count), device=target.device) if weight is None else weight[target].sum()
+        total = torch.stack([mass, mass.new_tensor(count)])
         torch.distributed.all_reduce(total)
-        return mass * self.fabric.world_size / total.clamp_min(torch.finfo(total.dtype).tiny)
+        return mass * world / total[0].clamp_min(torch.finfo(total.dtype).tiny), total[1] / world
 
     @torch.no_grad()
     def _count(self, logits: Tensor, target: Tensor, index: Tensor, loss: Tensor) -> None:
+        """Add a batch, whose ``loss`` is a sum, to the sums of the epoch."""
         self.logits = logits
         self._check(loss)
         guess = logits.argmax(1)
@@ -248,7 +256,7 @@ class Loop:
             wrong = clean != target
             rows += [wrong, wrong & right, guess == clean]
         counts = torch.stack(rows).sum(1)
-        self.sums[0] += loss * len(index)
+        self.sums[0] += loss
         self.sums[1] += len(index)
         self.sums[2 : 2 + len(rows)] += counts
 
