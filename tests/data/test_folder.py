@@ -178,5 +178,5 @@ def test_a_file_is_no_folder_and_broken_images_show_no_size(tmp_path: Path) -> N
     for name in ("train/a/1.png", "train/a/2.png", "train/b/1.png"):
         (tmp_path / name).parent.mkdir(parents=True, exist_ok=True)
         (tmp_path / name).write_bytes(b"broken")
-    with pytest.raises(BadImage, match=r"a/1\.png"):
+    with pytest.raises(BadImage, match=r"a/[12]\.png"):
         load("folder", tmp_path)

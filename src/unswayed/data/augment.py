@@ -118,8 +118,8 @@ class Rotate(Step):
         column = (cos * across - sin * down + width / 2).floor_()
         row = (sin * across + cos * down + height / 2).floor_()
         inside = (column >= 0) & (column < width) & (row >= 0) & (row < height)
-        place = (row * width + column).masked_fill_(~inside, 0).long().view(n, -1, 1)
-        turned = x.reshape(n, -1, channels).gather(1, place.expand(-1, -1, channels)).view(x.shape)
+        place = (row * width + column).masked_fill_(~inside, 0).long().view(n, height * width, 1)
+        turned = x.reshape(n, height * width, channels).gather(1, place.expand(-1, -1, channels)).view(x.shape)
         return turned.masked_fill_(~inside[..., None], 0)
 
 

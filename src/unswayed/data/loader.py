@@ -178,8 +178,8 @@ class Loader:
     def _empty(self, images: _Images) -> Tensor:
         """Return a batch of no examples, of the shape that others have."""
         if self._nothing is None:
-            frame = self._draw(0, 0, self.rows[:1])[0]
-            numbers = None if frame is None else frame[0]
+            frame, anything = self.augment.frame, Draw(self.rows[:1], 0, 0, torch.Generator())
+            numbers = None if frame is None else frame.draw(anything)[0]
             found = (images[(row, None, numbers)] for row in self.rows.tolist())
             example = next((image for image in found if isinstance(image, Tensor)), None)
             if example is None:
