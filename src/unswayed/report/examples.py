@@ -103,7 +103,7 @@ def _axes(data: Data, split: Split, path: Path) -> Path:
         x = torch.stack([split.read(row) for row in rows.tolist()]).flatten(1).double()
     x = x - x.mean(0)
     _, sizes, axes_of = torch.linalg.svd(x, full_matrices=False)
-    points, shares = x @ axes_of[:2].T, sizes.square() / sizes.square().sum()
+    points, shares = x @ axes_of[:2].T, sizes.square() / sizes.square().sum().clamp_min(1e-12)
     # The sign of an axis means nothing: the same one each time.
     points = points * axes_of[:2].sum(1).sign()
     figure = new_figure(path, (8.0, 5.6))
