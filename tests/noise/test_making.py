@@ -179,10 +179,10 @@ GOLDEN = {
     "symmetric(0.4, sampling=bernoulli)": "8f0bf0caf91611bf",
     "asymmetric(0.3)": "9820d62a623c3324",
     "asymmetric(0.3, sequential=true)": "0b5806a35143694e",
-    "instance(0.4)": "2887b0eca24bd0e5",
-    "instance(0.4, scaling=standardised)": "27d0894b320819d2",
-    "instance(0.4, kind=projection)": "f99b356cb09d43cf",
-    "instance(0.4, sampling=bernoulli)": "6265dc10f458670b",
+    "instance(0.4)": "110f23a714ce17f5",
+    "instance(0.4, scaling=standardised)": "cdd56af2d925b776",
+    "instance(0.4, kind=projection)": "5e21c31bfb7b54f2",
+    "instance(0.4, sampling=bernoulli)": "d35329694719fb03",
 }
 _SCRIPT = f"""
 import sys, numpy as np

@@ -2,12 +2,14 @@
 
 The bits of NumPy's PCG64 for a seed, and the way SeedSequence spreads a seed, are fixed for good; what Generator makes
 of them is not. Numbers and orders are therefore made here, from the bits, with operations that give the same on every
-machine: a shift, a product with a power of two, a stable sort. Nothing runs in threads.
+machine: shifts, products with a power of two, the sorting of numbers that all differ. Nothing runs in threads.
 """
 
 from __future__ import annotations
 
 import math
+from functools import cache
+from statistics import NormalDist
 
 import numpy as np
 from numpy.typing import NDArray
@@ -15,6 +17,8 @@ from numpy.typing import NDArray
 from unswayed.noise.matrix import Matrix
 
 Labels = NDArray[np.int64]
+# Normal numbers are multiples of this, and less than 8.
+NORMAL_STEP = 2.0**-16
 
 
 class Draw:
@@ -33,11 +37,23 @@ class Draw:
 
     def order(self, n: int) -> NDArray[np.int64]:
         """Return 0 to ``n - 1`` in random order."""
-        return np.argsort(self._bits.random_raw(n), kind="stable").astype(np.int64)
+        # Each number is sorted by random bits, and stands itself in the last ones.
+        bits = np.uint64(n.bit_length())
+        keys = (self._bits.random_raw(n) >> bits << bits) | np.arange(n, dtype=np.uint64)
+        return np.asarray(np.sort(keys) & ((np.uint64(1) << bits) - np.uint64(1)), dtype=np.int64)
 
     def normal(self, *shape: int) -> NDArray[np.float64]:
-        """Return standard normal numbers. NumPy may change these between versions, so that a test watches over them."""
-        return np.random.Generator(self._bits).standard_normal(shape)
+        """Return standard normal numbers, rounded: each is one of 65,536 quantiles, all of which are equally likely."""
+        n = math.prod(shape)
+        sixteens = self._bits.random_raw(-(-n // 4)).astype("<u8").view("<u2")
+        return np.take(_quantiles(), sixteens[:n]).reshape(shape)
+
+
+@cache
+def _quantiles() -> NDArray[np.float64]:
+    half = map(NormalDist().inv_cdf, ((np.arange(2**15) + 0.5) / 2**16).tolist())
+    lower = np.rint(np.fromiter(half, dtype=np.float64) / NORMAL_STEP) * NORMAL_STEP
+    return np.concatenate([lower, -lower[::-1]])
 
 
 def apportion(wanted: NDArray[np.float64], total: int, draw: Draw) -> Labels:

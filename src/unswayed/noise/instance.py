@@ -19,14 +19,14 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from unswayed.noise.drawing import Draw, Labels, apportion, rounded
+from unswayed.noise.drawing import NORMAL_STEP, Draw, Labels, apportion, rounded
 from unswayed.noise.spec import NoiseSpec
 
 Array = NDArray[np.float64]
-# |w| < 8 in steps of 2^-16 takes 19 bits, a sum of d products another log2(d); float64 has 53.
-_WEIGHT_STEP, _BITS_LEFT = 2.0**-16, 53 - 19
+# A weight is less than 8 in steps of 2^-16, which takes 19 bits, a sum of d products log2(d) more; float64 has 53.
+_BITS_LEFT = 53 - math.frexp(8 / NORMAL_STEP)[1] + 1
 _SPREAD = 0.1
-_BLOCK = 2**21
+_BLOCK = 2**19
 _RATES, _TARGETS, _WEIGHTS = 1, 2, 3
 
 
@@ -53,7 +53,6 @@ def flip_by_instance(spec: NoiseSpec, labels: Labels, num_classes: int, features
         rows = np.flatnonzero(wrong & (labels == y))
         if len(rows):
             weights = Draw(seed, _WEIGHTS, y).normal(inputs.width, num_classes)
-            weights = np.rint(weights / _WEIGHT_STEP).clip(-(2**19) + 1, 2**19 - 1) * _WEIGHT_STEP
             for block in inputs.blocks(rows):
                 noisy[block] = _pick(inputs[block] @ weights, y, u[block])
     return noisy
@@ -73,7 +72,7 @@ def _rates(mean: float, labels: Labels, exact: bool, draw: Draw) -> Array:
         u = draw.uniform(len(labels))
     low, high = NormalDist(mean, _SPREAD).cdf(0), NormalDist(mean, _SPREAD).cdf(1)
     quantile = NormalDist(mean, _SPREAD).inv_cdf
-    rates = [quantile(min(max(p, 1e-300), 1 - 2.0**-53)) for p in (low + u * (high - low)).tolist()]
+    rates = [quantile(p) for p in (low + u * (high - low)).clip(1e-300, 1 - 2.0**-53).tolist()]
     # Multiples of 2^-24, so that their sums are exact.
     return np.rint(np.clip(rates, 0, 1) * 2.0**24) * 2.0**-24
 
@@ -111,6 +110,7 @@ class _Inputs:
         self.values = values.reshape(n, values.shape[1], -1)
         self.width = math.prod(self.values.shape[1:])
         self.bits = min(18, _BITS_LEFT - math.ceil(math.log2(self.width)))
+        self._block = np.empty((max(1, _BLOCK // self.width), *self.values.shape[1:]))
         self.mean, self.std = np.zeros((self.values.shape[1], 1)), np.ones((self.values.shape[1], 1))
         # Bytes are whole numbers of eight bits as they are.
         self.step = None if values.dtype == np.uint8 else self._step(*self._range())
@@ -118,11 +118,14 @@ class _Inputs:
             self._standardise()
 
     def blocks(self, rows: Labels) -> Iterator[Labels]:
-        size = max(1, _BLOCK // self.width)
+        size = len(self._block)
         return (rows[start : start + size] for start in range(0, len(rows), size))
 
     def __getitem__(self, rows: Labels) -> Array:
-        block = self.values[rows].astype(np.float64)
+        """Return at most one block of rows, which the next call writes over."""
+        # Memory that is used again is much faster than memory that is new.
+        block = self._block[: len(rows)]
+        np.copyto(block, self.values[rows])
         if self.step is not None:
             block -= self.mean
             block *= 1 / (self.std * self.step)
@@ -153,7 +156,7 @@ class _Inputs:
         # differ by orders of magnitude.
         unit = np.ones_like(low) if self.step is None else 2.0 ** (np.frexp(high - low)[1] - bits)
         pixels = self.values.shape[2]
-        size = max(1, min(2 ** (53 - 2 * bits) // pixels, _BLOCK // self.width))
+        size = max(1, min(2 ** (53 - 2 * bits) // pixels, len(self._block)))
         first, high_half, low_half = np.zeros((3, len(self.mean)), dtype=np.int64)
         for start in range(0, len(self.values), size):
             block = self.values[start : start + size].astype(np.float64)
