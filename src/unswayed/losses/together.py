@@ -46,6 +46,11 @@ class Together:
                 self._terms.append(_merged_terms([losses[place] for place in some]))
         self._total = any(loss.needs_sum for loss in losses)
 
+    @property
+    def groups(self) -> int:
+        """How many expressions the losses are."""
+        return len(self._sizes)
+
     def __call__(self, logits: Tensor, target: Tensor) -> Tensor:
         """Return the loss of each example of each row."""
         parts = Evidence(logits, target, total=self._total).split(self._sizes)

@@ -92,6 +92,11 @@ class Loop:
         self.parameters = [p for p in self.module.parameters() if p.requires_grad]
         self.has_batch_norm = any(isinstance(m, nn.modules.batchnorm._BatchNorm) for m in self.module.modules())
         self.train, self.tests = train, tests
+        if self.has_batch_norm and min(train.batch_size, train.size) < 2 * fabric.world_size:
+            raise ValueError(
+                f"batches of {min(train.batch_size, train.size)} are too small for a network with batch normalisation; "
+                f"batch_size >= 2 for each process"
+            )
         self.labels = labels.to(device)
         self.clean = None if clean is None else clean.to(device)
         self.test_labels = {name: values.to(device) for name, values in test_labels.items()}
@@ -200,7 +205,7 @@ class Loop:
             # One example has no statistics; torch refuses to compute them.
             return
         # Dropout and the like draw from a stream of their own in each step, so that a run can go on from any of them.
-        torch.manual_seed(seed_of(self.seed, self.epoch, self.step, self.fabric.global_rank))
+        self._draw_from(seed_of(self.seed, self.epoch, self.step, self.fabric.global_rank))
         target = self.labels[index]
         if len(index) > int(self.has_batch_norm):
             logits = self.model(x)
@@ -228,6 +233,12 @@ class Loop:
         self.optimizer.zero_grad()
         if self.average is not None:
             self.average.update_parameters(self.module)
+
+    def _draw_from(self, seed: int) -> None:
+        # torch.manual_seed also prepares for devices that are not there, which takes longer than a small step.
+        torch.default_generator.manual_seed(seed)
+        if self.fabric.device.type != "cpu":
+            getattr(torch, self.fabric.device.type).manual_seed(seed)
 
     def _share(self, target: Tensor) -> tuple[Tensor | float, Tensor | float]:
         """Return the factor that makes the mean over processes of mean losses the mean over the whole batch.
@@ -269,9 +280,9 @@ class Loop:
         """Raise the error of the step ``at``, whose batch is read once more: it is the same each time."""
         epoch, step = divmod(at, len(self.train))
         x = next(iter(self.train.epoch(epoch, start=step)))[0]
-        where = f"the network's input is {_range(x)}"
+        where = f"the network's input is {range_of(x)}"
         if at == self.epoch * len(self.train) + self.step - 1:
-            where += f", its output {_range(self.logits)}"
+            where += f", its output {range_of(self.logits)}"
         raise Diverged(
             f"the training loss, or its gradient, is not finite in epoch {epoch + 1}, step {step + 1} of "
             f"{len(self.train)} ({self.loss}), where {where}; {self._advice()}"
@@ -358,7 +369,7 @@ def seed_of(*parts: int) -> int:
     return int(np.random.SeedSequence(parts).generate_state(1, np.uint64)[0] >> 1)
 
 
-def _range(x: Tensor) -> str:
+def range_of(x: Tensor) -> str:
     finite = x[x.isfinite()]
     if not len(finite):
         return "empty" if not x.numel() else "not finite anywhere"

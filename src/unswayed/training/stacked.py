@@ -23,7 +23,7 @@ from unswayed.noise import NoisyLabels
 from unswayed.training.devices import where
 from unswayed.training.experiment import Experiment
 from unswayed.training.folder import RunFolder
-from unswayed.training.loop import make_optimizer, seed_of
+from unswayed.training.loop import make_optimizer, range_of, seed_of
 from unswayed.training.metrics import Metrics, Tally, bin_sums, epoch_record
 from unswayed.training.precision import resolve
 from unswayed.training.progress import Progress
@@ -325,7 +325,7 @@ class _Stack(nn.Module):
             progress.step(epoch, step + 1, len(batches))
             if asked:
                 raise Stopped(asked[0], f" in epoch {epoch + 1} of a stack of runs, which will start anew")
-        self._note_divergence(epoch, means)
+        self._note_divergence(epoch, means, order)
         sizes = torch.tensor([min(size, order.shape[1] - batch.start) for batch in batches], device=self.device)
         clean = self.clean.gather(1, order.expand(len(self.runs), -1))
         right, wrong = guesses == targets, clean != targets
@@ -352,7 +352,8 @@ class _Stack(nn.Module):
         if self.recipe.l1:
             torch._foreach_add_(self.grads, torch._foreach_sign(self.trained), alpha=self.recipe.l1)
         if self.recipe.clip_norm:
-            self._clip()
+            # A norm that is not finite makes the loss NaN, which is noticed.
+            mean = mean + 0 * self._clip()
         self.optimizer.step()
         if self.average is not None:
             # The first step's weights are taken as they are, as torch's AveragedModel does.
@@ -360,31 +361,38 @@ class _Stack(nn.Module):
         self.steps += 1
         return mean.detach(), logits.detach().max(1).indices
 
-    def _clip(self) -> None:
-        """Clip the norm of each run's gradient."""
-        norms = torch.stack([torch.linalg.vector_norm(grad.flatten(1), dim=1) for grad in self.grads])
-        factor = self.recipe.clip_norm / (torch.linalg.vector_norm(norms, dim=0) + 1e-6)
-        if self.device.type == "cpu" and bool((factor >= 1).all()):
-            return
-        factor.clamp_(max=1)
-        for grad in self.grads:
-            grad.mul_(factor.view(-1, *[1] * (grad.dim() - 1)))
+    def _clip(self) -> Tensor:
+        """Clip the norm of each run's gradient; return the norms."""
+        parts = torch.stack([torch.linalg.vector_norm(grad.flatten(1), dim=1) for grad in self.grads])
+        norms: Tensor = torch.linalg.vector_norm(parts, dim=0)
+        factor = self.recipe.clip_norm / (norms + 1e-6)
+        # Where a look is free, the pass over all gradients is saved when none is too long.
+        if self.device.type != "cpu" or not bool((factor >= 1).all()):
+            for grad in self.grads:
+                grad.mul_(factor.clamp(max=1).view(-1, *[1] * (grad.dim() - 1)))
+        return norms
 
     # What is measured
 
-    def _note_divergence(self, epoch: int, means: Tensor) -> None:
+    def _note_divergence(self, epoch: int, means: Tensor, order: Tensor) -> None:
         finite = torch.stack([p.detach().flatten(1).isfinite().all(1) for p in self.trained]).all(0)
         bad = ~means.isfinite()
-        for run, fine, found, first in zip(self.runs, finite, bad.any(1), bad.int().argmax(1)):
-            if run.running and (found or not fine):
-                where = f", step {int(first) + 1} of {bad.shape[1]}" if found else ""
-                what = "the training loss is" if found else "weights are"
-                run.fail(
-                    Diverged(
-                        f"{what} not finite in epoch {epoch + 1}{where} ({run.experiment}); lower the learning rate "
-                        f"(lr={self.recipe.lr:g}){'' if self.recipe.clip_norm else ' or clip the gradient'}"
-                    )
+        for place, run in enumerate(self.runs):
+            if not run.running or (finite[place] and not bad[place].any()):
+                continue
+            advice = f"lower the learning rate (--set lr={self.recipe.lr / 10:g})"
+            advice += "" if self.recipe.clip_norm else " or clip the gradient (--set clip_norm=5)"
+            message = f"weights of the network are not finite after epoch {epoch + 1} ({run.experiment}); {advice}"
+            if bad[place].any():
+                step = int(bad[place].int().argmax())
+                at = step * self.recipe.batch_size
+                rows = order[min(place, len(order) - 1)][at : at + self.recipe.batch_size]
+                message = (
+                    f"the training loss, or its gradient, is not finite in epoch {epoch + 1}, step {step + 1} of "
+                    f"{bad.shape[1]} ({run.experiment}), where the network's input is "
+                    f"{range_of(self.features.train[rows])}; {advice}"
                 )
+            run.fail(Diverged(message))
 
     def _end_epoch(self, epoch: int, sums: list[list[float]], started: float, progress: Progress) -> None:
         measured = self._measure()
