@@ -6,6 +6,7 @@ import os
 import shutil
 import signal
 import subprocess
+import sys
 import tempfile
 from collections.abc import Iterator
 from contextlib import contextmanager
@@ -13,10 +14,19 @@ from pathlib import Path
 from typing import Any
 
 CHROMIUM = shutil.which("chromium") or shutil.which("chromium-browser") or shutil.which("google-chrome")
-_OPTIONS = (
-    "--headless --no-sandbox --disable-gpu --disable-quic --no-first-run --disable-background-networking "
-    "--disable-component-update --disable-sync --remote-debugging-pipe about:blank"
-).split()
+_OPTIONS = [
+    "--headless", "--no-sandbox", "--disable-gpu", "--disable-quic", "--no-first-run",
+    "--disable-background-networking",
+    "--disable-component-update", "--disable-sync", "--remote-debugging-pipe", "about:blank",
+]  # fmt: skip
+# DevTools over a pipe reads from descriptor 3 and writes to 4; either number may be another pipe's until then.
+_WIRE = """
+import fcntl, os, sys
+pipes = [fcntl.fcntl(int(fd), fcntl.F_DUPFD, 10) for fd in sys.argv[1:3]]
+for fd, number in zip(pipes, (3, 4)):
+    os.dup2(fd, number)
+os.execv(sys.argv[3], sys.argv[3:])
+"""
 
 
 class Page:
@@ -98,9 +108,7 @@ class Page:
 
     def window(self, width: int, height: int, *, dark: bool = False, phone: bool = False) -> None:
         """Set the size of the window and the colours that the user prefers."""
-        self.call(
-            "Emulation.setDeviceMetricsOverride", width=width, height=height, deviceScaleFactor=1, mobile=phone
-        )
+        self.call("Emulation.setDeviceMetricsOverride", width=width, height=height, deviceScaleFactor=1, mobile=phone)
         scheme = {"name": "prefers-color-scheme", "value": "dark" if dark else "light"}
         self.call("Emulation.setEmulatedMedia", media="", features=[scheme])
 
@@ -117,12 +125,10 @@ def browser() -> Iterator[Page]:
     to_browser, from_us = os.pipe()
     from_browser, to_us = os.pipe()
     with tempfile.TemporaryDirectory(ignore_cleanup_errors=True) as profile:
-        # DevTools over a pipe reads from descriptor 3 and writes to 4.
-        wired = ["/bin/sh", "-c", f'exec "$0" "$@" 3<&{to_browser} 4>&{to_us}', CHROMIUM]
+        wired = [sys.executable, "-c", _WIRE, str(to_browser), str(to_us), CHROMIUM, f"--user-data-dir={profile}"]
         process = subprocess.Popen(
-            [*wired, f"--user-data-dir={profile}", *_OPTIONS],
-            pass_fds=(to_browser, to_us), stderr=subprocess.DEVNULL, start_new_session=True,
-        )  # fmt: skip
+            wired + _OPTIONS, pass_fds=(to_browser, to_us), stderr=subprocess.DEVNULL, start_new_session=True
+        )
         os.close(to_browser)
         os.close(to_us)
         try:

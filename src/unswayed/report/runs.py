@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import json
-import statistics
+import math
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
@@ -94,12 +94,15 @@ class Summary:
     @property
     def mean(self) -> float:
         """The arithmetic mean."""
-        return statistics.fmean(self.values)
+        return math.fsum(self.values) / self.n
 
     @property
     def std(self) -> float | None:
         """The standard deviation."""
-        return statistics.stdev(self.values) if self.n > 1 else None
+        if self.n < 2:
+            return None
+        mean = self.mean
+        return math.sqrt(math.fsum((value - mean) ** 2 for value in self.values) / (self.n - 1))
 
     def __str__(self) -> str:
         """Write mean and standard deviation in percent."""
