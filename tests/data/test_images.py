@@ -120,7 +120,8 @@ def _png_of(width: int, height: int) -> bytes:
     ("raw", "words"),
     [
         (b"", "it is empty"),
-        (b"<html>404</html>", "in no image format"),
+        (b"<html>404</html>", "in none of the formats PNG, JPEG, WEBP, "),
+        (encoded(Image.fromarray(COLOURS), "EPS"), "in none of the formats"),
         (encoded(Image.fromarray(np.tile(COLOURS, (40, 40, 1))), "JPEG")[:-700], "truncated"),
         (encoded(Image.fromarray(np.tile(COLOURS, (40, 40, 1))))[:-300], "."),
         (_png_of(2000, 1), "truncated"),

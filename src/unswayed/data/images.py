@@ -19,6 +19,8 @@ from unswayed.data.core import BadImage
 if TYPE_CHECKING:
     from PIL.Image import Image
 
+# What the suffixes mean. Pillow is not asked to try its other formats, one of which runs a program of its own.
+_FORMATS = ("PNG", "JPEG", "WEBP", "BMP", "GIF", "TIFF", "PPM")
 SUFFIXES = (".png", ".jpg", ".jpeg", ".jfif", ".webp", ".bmp", ".gif", ".tif", ".tiff", ".ppm", ".pgm", ".pbm", ".pnm")
 
 
@@ -52,7 +54,8 @@ def _opened(source: str | Path | bytes, where: object) -> Iterator[Image]:
     except ImportError:
         raise ImportError("reading images needs Pillow: pip install 'unswayed[data]'") from None
     try:
-        with Image.open(io.BytesIO(source) if isinstance(source, bytes) else source) as image:
+        file = io.BytesIO(source) if isinstance(source, bytes) else source
+        with Image.open(file, formats=_FORMATS) as image:
             yield image
     except UnidentifiedImageError:
         raise BadImage(where, _no_image(source)) from None
@@ -75,7 +78,7 @@ def from_pillow(image: Image, channels: int | None = None) -> Tensor:
 
 def _no_image(source: str | Path | bytes) -> str:
     empty = not source if isinstance(source, bytes) else os.path.getsize(source) == 0
-    return "it is empty" if empty else "it is in no image format that Pillow knows"
+    return "it is empty" if empty else f"it is in none of the formats {', '.join(_FORMATS)}"
 
 
 def _plain(image: Image, channels: int | None) -> Image:
