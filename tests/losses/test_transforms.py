@@ -50,7 +50,13 @@ def test_functions_compile_as_one_graph_where_losses_inside_are_built(name: str)
 
 
 @pytest.mark.filterwarnings("ignore::DeprecationWarning")
-@pytest.mark.parametrize("spec", ["vce(a=4)", "nce + 10*vce(a=4)", "label_smoothing(loss=gce(q=0.7), r=-0.2)"])
+@pytest.mark.parametrize(
+    "spec",
+    [
+        "nce + 10*vce(a=4)",
+        *(pytest.param(spec, marks=pytest.mark.slow) for spec in DEFAULTS.values()),
+    ],
+)
 def test_modules_compile_with_inductor(spec: str) -> None:
     same_compiled(build(spec, 4, weight=WEIGHT), "inductor")
 
