@@ -141,7 +141,7 @@ def test_models_and_recipes_may_be_mixed_and_results_keep_their_places() -> None
         for plan in (SGD, SGD.replace(epochs=2))
         for run in experiments(("ce", "gce", "mae"), plan, model)
     ]
-    runs = runs[::2] + runs[1::2]
+    runs = runs[::2] + runs[1::2] + runs[:1]
     results = stacked(runs)
     assert [result.experiment for result in results] == runs
     for run, result in list(zip(runs, results))[::3]:
