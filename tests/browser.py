@@ -42,6 +42,7 @@ class Page:
         self.session = self.call("Target.attachToTarget", targetId=target, flatten=True)["sessionId"]
         for domain in ("Page", "Runtime", "Log", "Network"):
             self.call(f"{domain}.enable")
+        self.call("Performance.enable", timeDomain="threadTicks")
 
     def call(self, method: str, **params: Any) -> dict[str, Any]:
         """Send one command of the DevTools protocol and return its result."""
@@ -92,6 +93,12 @@ class Page:
         if "exceptionDetails" in answer:
             raise RuntimeError(json.dumps(answer["exceptionDetails"]))
         return answer["result"].get("value")
+
+    @property
+    def busy(self) -> float:
+        """Seconds that the page has computed since it was opened; a busy machine stretches these little."""
+        metrics = self.call("Performance.getMetrics")["metrics"]
+        return float(next(metric["value"] for metric in metrics if metric["name"] == "TaskDuration"))
 
     def press(self, key: str) -> None:
         """Press and release a key where the focus is."""

@@ -38,7 +38,7 @@ def test_precision_by_capability(native: bool, says: str, monkeypatch: pytest.Mo
 
 def test_what_each_missing_extra_would_give(monkeypatch: pytest.MonkeyPatch) -> None:
     real = importlib.util.find_spec
-    missing = ("matplotlib", "polars", "lightning_fabric", "plotly", "timm")
+    missing = ("matplotlib", "polars", "lightning_fabric", "timm")
 
     def find(name: str, package: str | None = None) -> ModuleSpec | None:
         return None if name in missing else real(name, package)

@@ -3,7 +3,6 @@
 import json
 import random
 import re
-import time
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
@@ -223,20 +222,16 @@ def test_five_hundred_runs_of_120_epochs_open_in_two_seconds(tab: Page, tmp_path
     draw = random.Random(0)
     many = [
         made(
-            f"vce(a={1 + a})", seed, noise=noise, accuracy=[0.5 + 0.4 * draw.random() for _ in range(120)],
+            f"vce(a={1 + a})", seed, recipe={"lr": lr}, accuracy=[0.5 + 0.4 * draw.random() for _ in range(120)],
             memorised=[draw.random() for _ in range(120)],
         )
-        for noise in (f"symmetric({rate / 100})" for rate in range(10, 64, 4))
+        for lr in range(14)
         for a in range(12)
         for seed in range(3)
     ]  # fmt: skip
-    assert len(many) >= 500
     file = write_page(many, tmp_path / "many.html")
     assert file.stat().st_size < 15e6
-    seconds = []
-    for _ in range(3):
-        start = time.perf_counter()
-        tab.open(file)
-        seconds.append(time.perf_counter() - start)
-    assert tab.run("document.querySelectorAll('figure svg').length") > 100
-    assert min(seconds) < 2
+    tab.open(file)
+    assert len(many) >= 500
+    assert tab.run("document.querySelectorAll('figure svg').length") == 14 * (4 + 12)
+    assert 0.01 < tab.busy < 2

@@ -22,7 +22,6 @@ EXTRAS = {
     "plot": (("matplotlib",), "figures for papers, heat maps, contact sheets"),
     "data": (("sklearn", "polars", "PIL"), "the digits data, parquet and CSV files, folders of images"),
     "train": (("lightning_fabric",), "training"),
-    "report": (("plotly",), "the HTML page of runs"),
 }
 OTHERS = {"timm": "networks by `timm:NAME`"}
 
@@ -68,7 +67,6 @@ def examine() -> dict[str, Any]:
         "pillow",
         "matplotlib",
         "lightning-fabric",
-        "plotly",
     )
     versions = {"python": sys.version.split()[0]} | {name: _version(name) for name in names}
     return {"versions": versions, "devices": devices, "extras": _extras(), "troubles": _troubles()}

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Sequence
+from functools import cache
 from typing import Any
 
 import numpy as np
@@ -20,8 +21,8 @@ _CURVES = (
         "Share of the wrong training labels that the network predicts, counted while it trains.",
     ),
 )  # fmt: skip
-# Left of this, curves that shoot up leave the figure of slopes.
-_LEFT = 1e-3
+# Where slopes are computed: closely on the left, where they may shoot up.
+_U = np.unique(np.concatenate([np.geomspace(1e-3, 0.05, 40).round(5), np.linspace(0.05, 1, 96).round(5)]))
 
 
 def charts(group: Group) -> list[Chart]:
@@ -59,23 +60,19 @@ def _curve(group: Group, name: str, title: str, about: str) -> Chart | None:
 
 
 def _slopes(group: Group) -> Chart | None:
-    from unswayed.theory import split
-
-    u = np.unique(np.concatenate([np.geomspace(_LEFT, 0.05, 40), np.linspace(0.05, 1, 96)]))
     series: list[Chart] = []
     parts, without = [], []
     for i, setting in enumerate(group.settings):
         try:
-            found = split(setting.loss)
+            part, slopes = _slope(setting.loss)
         except ValueError:
             continue  # a loss of one's own, of which only a name is known
-        if found.curve is None:
+        if slopes is None:
             without.append(setting.loss)
             continue
-        if found.others:
-            parts.append(f"{found.curve.name} of {setting.loss}")
-        slopes = scaled(found.curve, u)[1]
-        series.append({"loss": i, "y": [float(f"{v:.4g}") if v > 0 else None for v in slopes]})
+        if part:
+            parts.append(f"{part} of {setting.loss}")
+        series.append({"loss": i, "y": slopes})
     if not series:
         return None
     proofs = [proof for proof in certificates(group) if proof is not None]
@@ -88,7 +85,7 @@ def _slopes(group: Group) -> Chart | None:
         about += f" No function of u: {', '.join(without)}."
     chart: Chart = {
         "kind": "lines", "title": "Slope |l'(u)| of each loss", "about": about, "unit": "", "series": series,
-        "x": {"label": "probability u of the label", "name": "u =", "values": [float(f"{v:.4g}") for v in u], "low": 0},
+        "x": {"label": "probability u of the label", "name": "u =", "values": _U.tolist(), "low": 0},
         "y": {
             "label": "|l'(u)|, log scale", "log": True, "low": min(1.0, max(0.1, min(drawn))) * 0.9,
             "high": max(20.0, 2 * threshold if threshold < 500 else 0.0),
@@ -97,6 +94,18 @@ def _slopes(group: Group) -> Chart | None:
     if 1 < threshold < 500:
         chart["rule"] = {"at": threshold, "label": f"v certified up to {threshold:.3g}"}
     return chart
+
+
+@cache
+def _slope(loss: str) -> tuple[str, list[float | None] | None]:
+    """Return the part of a sum that has a slope, if it is not the whole, and its slopes at ``_U``, if it has any."""
+    from unswayed.theory import split
+
+    found = split(loss)
+    if found.curve is None:
+        return "", None
+    slopes = [float(f"{v:.4g}") if v > 0 else None for v in scaled(found.curve, _U)[1]]
+    return found.curve.name if found.others else "", slopes
 
 
 def _matrix(group: Group) -> Chart | None:
