@@ -269,6 +269,15 @@ def test_a_step_that_ruins_the_weights_is_no_checkpoint(tmp_path: Any) -> None:
     assert all(bool(value.isfinite().all()) for value in state["model"].values())
 
 
+@pytest.mark.parametrize("precision", ["fp32", "bf16"])
+def test_the_same_seed_gives_the_same_bits(precision: str) -> None:
+    plan = Recipe(epochs=2, batch_size=16, precision=precision, augment="crop(2) + flip + rotate(10) + cutout(3)")
+    first, again = (train(convolutions(), images(), "vce", plan, noise="symmetric(0.4)", seed=7) for _ in range(2))
+    assert same(first.weights(), again.weights())
+    for a, b in zip(first.epochs, again.epochs, strict=True):
+        assert {key: a[key] for key in a if key != "seconds"} == {key: b[key] for key in b if key != "seconds"}
+
+
 def draws(**seeds: int) -> tuple[Result, list[Tensor], Tensor]:
     torch.manual_seed(int(torch.randint(1000, ())))  # what others drew before is no matter
     data, seen, spy = images(120), [], Spy()
@@ -334,6 +343,10 @@ def test_nobody_elses_random_numbers_change() -> None:
         ({"validation": 0.001}, "validation=0.001 of 70 examples holds out 0"),
         ({"recipe": Recipe(augment="flip")}, "augment='flip' is for images"),
         ({"model": nn.Flatten()}, "the model has no parameters to train"),
+        (
+            {"model": nn.Sequential(nn.Linear(D, K), nn.BatchNorm1d(K)), "recipe": Recipe(batch_size=1)},
+            "batches of 1 are too small for a network with batch normalisation",
+        ),
     ],
 )
 def test_mistakes(what: dict[str, Any], says: str) -> None:
