@@ -101,7 +101,7 @@ def main() -> None:
     titles = ("spec", "K", "plain s", "bare s", "here s", "plain/here", "bare/here", "memory MiB")
     print("{:<38} {:>3} {:>8} {:>7} {:>7} {:>11} {:>10} {:>11}".format(*titles))
     for classes in args.classes:
-        labels = rng.integers(0, classes, args.examples)
+        labels = rng.permutation(np.arange(args.examples) % classes)
         for spec in map(NoiseSpec.parse, args.specs):
             loops: dict[str, list[float]] = {"plain": [], "bare": []}
             here = []

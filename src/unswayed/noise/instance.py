@@ -63,18 +63,24 @@ def _rates(mean: float, labels: Labels, exact: bool, draw: Draw) -> Array:
 
     Drawn on their own, or in each class the evenly spaced quantiles in random order.
     """
-    if exact:
-        u = np.empty(len(labels))
-        for y in np.unique(labels):
-            members = np.flatnonzero(labels == y)
-            u[members] = (draw.order(len(members)) + 0.5) / len(members)
-    else:
-        u = draw.uniform(len(labels))
-    low, high = NormalDist(mean, _SPREAD).cdf(0), NormalDist(mean, _SPREAD).cdf(1)
-    quantile = NormalDist(mean, _SPREAD).inv_cdf
-    rates = [quantile(p) for p in (low + u * (high - low)).clip(1e-300, 1 - 2.0**-53).tolist()]
-    # Multiples of 2^-24, so that their sums are exact.
-    return np.rint(np.clip(rates, 0, 1) * 2.0**24) * 2.0**-24
+    if not exact:
+        return _cut_normal(mean, draw.uniform(len(labels)))
+    rates, of_size = np.empty(len(labels)), {}
+    for y in np.unique(labels):
+        members = np.flatnonzero(labels == y)
+        size = len(members)
+        if size not in of_size:
+            of_size[size] = _cut_normal(mean, (np.arange(size) + 0.5) / size)
+        rates[members] = of_size[size][draw.order(size)]
+    return rates
+
+
+def _cut_normal(mean: float, u: Array) -> Array:
+    """Return the quantiles ``u``, as multiples of 2^-24, so that their sums are exact."""
+    normal = NormalDist(mean, _SPREAD)
+    low, high = normal.cdf(0), normal.cdf(1)
+    found = list(map(normal.inv_cdf, (low + u * (high - low)).clip(1e-300, 1 - 2.0**-53).tolist()))
+    return np.rint(np.clip(found, 0, 1) * 2.0**24) * 2.0**-24
 
 
 def _systematic(rates: Array, count: int, u: float) -> NDArray[np.bool_]:
