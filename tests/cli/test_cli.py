@@ -32,6 +32,7 @@ def run(*args: str, columns: int = 120, code: int = 0) -> str:
         ("theory", "--help"),
         ("losses",),
         ("noise", "make", "-h"),
+        ("data", "check", "--help"),
     ],
 )
 def test_what_needs_no_torch_does_not_import_it(args: tuple[str, ...]) -> None:

@@ -253,6 +253,10 @@ def test_other_places_are_told(tmp_path: Path) -> None:
         FileNotFoundError, match=r"expected are the files data_batch_1, .* or the class folders train/air"
     ):
         load("cifar10", tmp_path)
+    (tmp_path / "test").touch()
+    for name in ("cifar10", "cifar100"):
+        with pytest.raises(FileNotFoundError, match="is not found in"):
+            load(name, tmp_path)
     (tmp_path / "cifar-10-python.tar.gz").touch()
     with pytest.raises(ValueError, match="is a file, which is to be unpacked first"):
         load("cifar10", tmp_path / "cifar-10-python.tar.gz")

@@ -170,12 +170,10 @@ def _read_binary(facts: Known, path: Path) -> tuple[NDArray[np.uint8], Any]:
     return rows[:, head:], rows[:, head - 1]
 
 
-def _holds_pickles(facts: Known, folder: Path) -> bool:
-    return any((folder / name).is_file() for names in _BATCHES[facts.name].values() for name in names)
-
-
-def _holds_binary(facts: Known, folder: Path) -> bool:
-    return any((folder / f"{name}.bin").is_file() for names in _BATCHES[facts.name].values() for name in names)
+def _holds_batches(facts: Known, folder: Path, suffix: str) -> bool:
+    there = sum((folder / f"{name}{suffix}").is_file() for names in _BATCHES[facts.name].values() for name in names)
+    # Many a folder has a file called test.
+    return there > (0 if facts.name == "cifar10" else 1)
 
 
 # Parquet, as Hugging Face has it
@@ -305,8 +303,16 @@ def _cached(
 
 
 _LAYOUTS = (
-    _Layout("Python pickles", _holds_pickles, lambda facts, folder, _: _batches(facts, folder, "", _read_pickle)),
-    _Layout("binary files", _holds_binary, lambda facts, folder, _: _batches(facts, folder, ".bin", _read_binary)),
+    _Layout(
+        "Python pickles",
+        lambda facts, folder: _holds_batches(facts, folder, ""),
+        lambda facts, folder, _: _batches(facts, folder, "", _read_pickle),
+    ),
+    _Layout(
+        "binary files",
+        lambda facts, folder: _holds_batches(facts, folder, ".bin"),
+        lambda facts, folder, _: _batches(facts, folder, ".bin", _read_binary),
+    ),
     _Layout("parquet", _holds_parquet, _read_parquet),
     _Layout("class folders", _holds_folders, _read_folders, in_order=False),
 )
