@@ -31,7 +31,7 @@ def test_files_give_back_what_was_saved(labels: list[int], spec: str, tmp_path_f
 
 
 def test_manifest() -> None:
-    noisy = make("symmetric(0.25)", [0, 0, 0, 0, 2, 2, 2, 2], 3, seed=5)
+    noisy = make("symmetric(0.25)", [0, 0, 0, 0, 2, 2, 2, 2], np.int64(3), seed=np.int64(5))
     manifest = json.loads(json.dumps(noisy.manifest, allow_nan=False))
     assert {key: manifest[key] for key in ("spec", "seed", "rate", "num_classes", "examples")} == {
         "spec": "symmetric(0.25)", "seed": 5, "rate": 0.25, "num_classes": 3, "examples": 8,

@@ -112,12 +112,13 @@ class _Inputs:
                 f"features: {n} rows of numbers (or images) are needed, one for each label, not {values.dtype} of "
                 f"shape {values.shape}"
             )
-        # (examples, channels, pixels); a table has channels of one pixel.
-        self.values = values.reshape(n, values.shape[1], -1)
-        self.width = math.prod(self.values.shape[1:])
+        self.values = values
+        # A table has channels of one pixel.
+        self.channels, self.pixels = values.shape[1], math.prod(values.shape[2:])
+        self.width = self.channels * self.pixels
         self.bits = min(18, _BITS_LEFT - math.ceil(math.log2(self.width)))
-        self._block = np.empty((max(1, _BLOCK // self.width), *self.values.shape[1:]))
-        self.mean, self.std = np.zeros((self.values.shape[1], 1)), np.ones((self.values.shape[1], 1))
+        self._block = np.empty((max(1, _BLOCK // self.width), self.channels, self.pixels))
+        self.mean, self.std = np.zeros((self.channels, 1)), np.ones((self.channels, 1))
         # Bytes are whole numbers of eight bits as they are.
         self.step = None if values.dtype == np.uint8 else self._step(*self._range())
         if standardised:
@@ -131,7 +132,7 @@ class _Inputs:
         """Return at most one block of rows, which the next call writes over."""
         # Memory that is used again is much faster than memory that is new.
         block = self._block[: len(rows)]
-        np.copyto(block, self.values[rows])
+        np.copyto(block, self._read(rows))
         if self.step is not None:
             block -= self.mean
             block *= 1 / (self.std * self.step)
@@ -139,9 +140,14 @@ class _Inputs:
             block *= self.step
         return block.reshape(len(rows), -1)
 
+    def _read(self, rows: Any) -> NDArray[Any]:
+        # The rows alone are brought into this shape: of images with channels last, that is a copy.
+        found: NDArray[Any] = self.values[rows]
+        return found.reshape(len(found), self.channels, self.pixels)
+
     def _range(self) -> tuple[Array, Array]:
         """Return the least and the largest value of each channel."""
-        parts = map(self.values.__getitem__, self.blocks(np.arange(len(self.values))))
+        parts = map(self._read, self.blocks(np.arange(len(self.values))))
         each = [(part.min((0, 2)), part.max((0, 2))) for part in parts]
         low = np.min([a for a, _ in each], axis=0).astype(np.float64)[:, None]
         high = np.max([b for _, b in each], axis=0).astype(np.float64)[:, None]
@@ -161,11 +167,10 @@ class _Inputs:
         # Each channel is measured from its least value in steps of its own, as columns of a table may be far from 0 and
         # differ by orders of magnitude.
         unit = np.ones_like(low) if self.step is None else 2.0 ** (np.frexp(high - low)[1] - bits)
-        pixels = self.values.shape[2]
-        size = max(1, min(2 ** (53 - 2 * bits) // pixels, len(self._block)))
+        size = max(1, min(2 ** (53 - 2 * bits) // self.pixels, len(self._block)))
         first, high_half, low_half = np.zeros((3, len(self.mean)), dtype=np.int64)
         for start in range(0, len(self.values), size):
-            block = self.values[start : start + size].astype(np.float64)
+            block = self._read(slice(start, start + size)).astype(np.float64)
             if self.step is not None:
                 block = np.rint((block - low) / unit)
             first += block.sum((0, 2)).astype(np.int64)
@@ -173,7 +178,7 @@ class _Inputs:
             squares = np.einsum("ncp,ncp->c", block, block).astype(np.int64)
             high_half, low_half = high_half + (squares >> 32), low_half + (squares & (2**32 - 1))
         sums = [(int(a), (int(b) << 32) + int(c)) for a, b, c in zip(first, high_half, low_half)]
-        n = len(self.values) * pixels
+        n = len(self.values) * self.pixels
         self.mean = low + np.array([one / n for one, _ in sums])[:, None] * unit
         variance = np.array([(n * two - one * one) / (n * n) for one, two in sums])[:, None]
         self.std = np.where(variance > 0, np.sqrt(variance) * unit, 1)

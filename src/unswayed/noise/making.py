@@ -45,7 +45,7 @@ def make(
     """
     parsed = NoiseSpec.parse(spec)
     seed = _SEED.check("noise", seed)
-    clean = as_labels(labels, num_classes)
+    clean, num_classes = as_labels(labels, num_classes), int(num_classes)
     if parsed.kind == "given":
         return NoisyLabels(clean, None, num_classes, parsed, seed)
     if parsed.kind == "asymmetric" and parsed.values["map"] == "own" and dataset is None:
