@@ -173,20 +173,22 @@ def headline(group: Group) -> str:
 
 
 def findings(group: Group) -> list[str]:
-    """Say in further sentences what else was seen: how far the best is ahead, and who was better before the end."""
+    """Say in further sentences what else was seen: how far the best is ahead, and who lost most before the end."""
     ranked = _ranked(group)
     said = []
     if len(ranked) > 2 and ranked[0][1].mean > ranked[1][1].mean:
         (first, top), (second, next_best) = ranked[:2]
         gap = 100 * (top.mean - next_best.mean)
         said.append(f"{first.loss} is {gap:.1f} points above {second.loss}, the next{_close(top, next_best)}.")
+    lost = []
     for setting, last in ranked:
         best = setting.summary("best", "test_accuracy")
         if best is not None and best.n == last.n and best.mean - last.mean >= 0.05:
-            lost = 100 * (best.mean - last.mean)
-            said.append(
-                f"{setting.loss} reached {_percent(best)} on the way, and lost {lost:.1f} points by the last epoch."
-            )
+            lost.append((best.mean - last.mean, setting.loss, best))
+    for points, loss, best in sorted(lost, reverse=True, key=lambda entry: entry[0])[:3]:
+        said.append(
+            f"{loss} reached {_percent(best)} on the way, and lost {100 * points:.1f} points by the last epoch."
+        )
     return said
 
 
