@@ -24,7 +24,8 @@ def test_the_id_is_the_same_in_every_process() -> None:
     # A change of this value orphans all run folders: raise the format of folder.py with it.
     settings = make(recipe=Recipe(epochs=1)).settings
     assert set(settings) == {"data", "noise", "model", "loss", "recipe", "seed", "noise_seed", "validation"}
-    assert len(make().id) == 12 and int(make().id, 16)
+    assert len(make().id) == 12
+    assert int(make().id, 16)
 
 
 def test_the_noise_has_the_seed_of_the_run_unless_it_has_its_own() -> None:

@@ -32,8 +32,10 @@ def test_against_a_plain_loop() -> None:
     accuracy, nll, ece = plain(logits, target)
     assert found.n == 300
     assert found.accuracy == accuracy
-    assert abs(found.nll - nll) < 1e-6 and abs(found.ece - ece) < 1e-6
-    assert sum(count for count, _, _ in found.bins) == 300 and len(found.bins) == 15
+    assert abs(found.nll - nll) < 1e-6
+    assert abs(found.ece - ece) < 1e-6
+    assert sum(count for count, _, _ in found.bins) == 300
+    assert len(found.bins) == 15
 
 
 def test_a_sure_and_right_network_is_calibrated_and_a_sure_and_wrong_one_is_not() -> None:
@@ -65,8 +67,10 @@ def test_low_precision_is_lifted_and_nan_does_not_crash() -> None:
     tally.add(torch.tensor([[1.0, 2.0]], dtype=torch.bfloat16), torch.tensor([1]))
     assert abs(tally.metrics().nll - math.log1p(math.exp(-1))) < 1e-6
     tally.add(torch.tensor([[math.nan, 0.0]]), torch.tensor([1]))
-    assert tally.metrics().n == 2 and math.isnan(tally.metrics().nll)
+    assert tally.metrics().n == 2
+    assert math.isnan(tally.metrics().nll)
 
 
 def test_of_nothing() -> None:
-    assert Tally().metrics().n == 0 and math.isnan(Tally().metrics().accuracy)
+    assert Tally().metrics().n == 0
+    assert math.isnan(Tally().metrics().accuracy)

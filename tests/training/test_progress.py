@@ -48,7 +48,9 @@ def test_a_bar_on_a_terminal(monkeypatch: pytest.MonkeyPatch) -> None:
     run(progress)
     shown = stream.getvalue()
     assert "vce on digits: 3 epochs" in shown
-    assert "test 75.00 %" in shown and "━" in shown and "\x1b[" in shown
+    assert "test 75.00 %" in shown
+    assert "━" in shown
+    assert "\x1b[" in shown
     progress.stop()  # a second time does no harm
 
 

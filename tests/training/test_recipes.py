@@ -101,7 +101,8 @@ def test_exponential_and_milestones() -> None:
 def test_one_cycle_rises_straight_and_falls_as_a_cosine() -> None:
     values = factors("one_cycle(warmup=0.25, start=0.2, final=0.1)", epochs=5, steps=5)
     assert values[0] == pytest.approx(0.2)
-    assert values[3] - values[2] == pytest.approx(values[1] - values[0]) and values[6] == pytest.approx(1)
+    assert values[3] - values[2] == pytest.approx(values[1] - values[0])
+    assert values[6] == pytest.approx(1)
     assert values[15] == pytest.approx(0.1 + 0.9 * (1 + math.cos(math.pi * 0.5)) / 2)
     assert values[-1] == pytest.approx(0.1)
     assert max(values) == pytest.approx(1)

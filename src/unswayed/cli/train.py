@@ -54,7 +54,9 @@ def command(
         float,
         typer.Option("--validation", help="Share of the training examples held out, labels as noisy as they are."),
     ] = 0.0,
-    out: Annotated[Path | None, typer.Option("--out", metavar="DIR", help="Folder of the run; runs/ID.")] = None,
+    out: Annotated[
+        Path | None, typer.Option("--out", metavar="DIR", help="Folder of the run; by default runs/ID.")
+    ] = None,
     device: Annotated[str, typer.Option("--device", help="auto, cpu, cuda or cuda:N.")] = "auto",
     devices: Annotated[int, typer.Option("--devices", min=1, help="How many, with a process each.")] = 1,
     workers: Annotated[int, typer.Option("--workers", min=0, help="Processes that read images from disk.")] = 0,
