@@ -2,31 +2,14 @@
 
 import json
 import re
-import sys
 from collections.abc import Callable
 from pathlib import Path
 
 import pytest
 
-from unswayed.cli import main
 from unswayed.cli.demo import LOSSES, run
 from unswayed.report import grouped, headline, results
 from unswayed.training import recipe
-
-
-@pytest.fixture
-def unswayed(monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]) -> Callable[..., str]:
-    """Run ``unswayed`` here, and return what it printed; on an expected failure, what it said on stderr."""
-
-    def call(*args: str, code: int = 0) -> str:
-        monkeypatch.setattr(sys, "argv", ["unswayed", *args])
-        with pytest.raises(SystemExit) as end:
-            main()
-        said = capsys.readouterr()
-        assert (end.value.code or 0) == code, said.err
-        return said.err if code else said.out
-
-    return call
 
 
 def test_runs_are_done_once(tmp_path: Path, capfd: pytest.CaptureFixture[str]) -> None:
@@ -55,16 +38,16 @@ def test_runs_are_done_once(tmp_path: Path, capfd: pytest.CaptureFixture[str]) -
     ],
 )
 def test_mistakes_get_one_message_and_exit_code_2(
-    args: tuple[str, ...], message: str, tmp_path: Path, unswayed: Callable[..., str]
+    args: tuple[str, ...], message: str, tmp_path: Path, program: Callable[..., str]
 ) -> None:
-    assert message in unswayed("demo", "--out", str(tmp_path / "demo"), *args, code=2)
+    assert message in program("demo", "--out", str(tmp_path / "demo"), *args, code=2)
     assert not (tmp_path / "demo" / "report.html").exists()
 
 
 @pytest.mark.slow
-def test_the_demo_shows_what_wrong_labels_do(tmp_path: Path, unswayed: Callable[..., str]) -> None:
+def test_the_demo_shows_what_wrong_labels_do(tmp_path: Path, program: Callable[..., str]) -> None:
     out = tmp_path / "demo"
-    text = unswayed("demo", "--out", str(out), "--seeds", "1")
+    text = program("demo", "--out", str(out), "--seeds", "1")
     (group,) = grouped(run(out, 1, "symmetric(0.4)", quiet=True))
     assert headline(group) in " ".join(text.split())
     for row in results(group).rows:

@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 import json
-import sys
 from collections.abc import Callable
+from functools import partial
 from pathlib import Path
 
 import numpy as np
@@ -12,23 +12,13 @@ import pytest
 
 pytest.importorskip("sklearn")
 
-from unswayed.cli import main
 from unswayed.noise import NoisyLabels, make
 
 
 @pytest.fixture
-def run(monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]) -> Callable[..., str]:
-    """Run ``unswayed noise`` here, and return what it printed; on an expected failure, what it said on stderr."""
-
-    def call(*args: str, code: int = 0) -> str:
-        monkeypatch.setattr(sys, "argv", ["unswayed", "noise", *args])
-        with pytest.raises(SystemExit) as end:
-            main()
-        said = capsys.readouterr()
-        assert (end.value.code or 0) == code, said.err
-        return said.err if code else said.out
-
-    return call
+def run(program: Callable[..., str]) -> Callable[..., str]:
+    """Run ``unswayed noise``, see ``program``."""
+    return partial(program, "noise")
 
 
 def test_make_and_show(run: Callable[..., str], tmp_path: Path) -> None:
