@@ -2,6 +2,7 @@
 
     python benchmarks/losses.py                 # the table of the README, a few minutes
     python benchmarks/losses.py --quick         # fewer repetitions
+    python benchmarks/losses.py --cpu           # CPU time of one thread, for a machine that has other things to do
     python benchmarks/losses.py vce "nce + 10*vce(a=4)" --shape 4096x1000
 
 Every loss takes its turn in every round (one step to settle the allocator, one step that is timed), and medians are
@@ -68,17 +69,19 @@ def step(call: Call, logits: Tensor, target: Tensor) -> None:
     call(logits, target).backward()
 
 
-def medians(calls: dict[str, Call], logits: Tensor, target: Tensor, rounds: int) -> dict[str, float]:
+def medians(
+    calls: dict[str, Call], logits: Tensor, target: Tensor, rounds: int, clock: Callable[[], float]
+) -> dict[str, float]:
     """Return the median seconds of each, taking turns."""
     times: dict[str, list[float]] = {name: [] for name in calls}
     for turn in range(rounds + 2):
         for name, call in calls.items():
             # The memory that the call before gave back to the system, or kept, must not be this one's affair.
             step(call, logits, target)
-            start = time.perf_counter()
+            start = clock()
             step(call, logits, target)
             if turn >= 2:
-                times[name].append(time.perf_counter() - start)
+                times[name].append(clock() - start)
     return {name: statistics.median(values) for name, values in times.items()}
 
 
@@ -102,9 +105,13 @@ def main() -> None:
     parser.add_argument("specs", nargs="*", default=SPECS)
     parser.add_argument("--shape", action="append", help="like 4096x1000; may be repeated")
     parser.add_argument("--quick", action="store_true")
+    parser.add_argument("--cpu", action="store_true", help="CPU time of one thread instead of time")
     args = parser.parse_args()
+    if args.cpu:
+        torch.set_num_threads(1)
+    kind = "CPU time" if args.cpu else "time"
     shapes = [tuple(map(int, s.split("x"))) for s in args.shape] if args.shape else SHAPES
-    print(f"torch {torch.__version__}, {torch.get_num_threads()} threads, fp32, forward and backward, medians\n")
+    print(f"torch {torch.__version__}, {torch.get_num_threads()} threads, fp32, forward and backward, median {kind}\n")
     print("| loss | logits | ms | x F.cross_entropy | one-hot way, x | faster by | peak memory |")
     print("|---|---|---|---|---|---|---|")
     for n, k in shapes:
@@ -116,7 +123,7 @@ def main() -> None:
                 calls[f"one-hot {spec}"] = way
         size = n * k
         rounds = (500 if size < 1e5 else 15 if size < 1e7 else 7) // (3 if args.quick else 1)
-        taken = medians(calls, logits, target, rounds)
+        taken = medians(calls, logits, target, rounds, time.process_time if args.cpu else time.perf_counter)
         base = taken["torch"]
         reference = peak_matrices(F.cross_entropy, logits, target)
         print(f"| F.cross_entropy | {n} x {k} | {base * 1e3:.3g} | 1 | | | {reference:.2f} |")

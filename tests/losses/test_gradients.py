@@ -94,6 +94,42 @@ def test_fused_path_under_vmap_and_func_grad(spec: str, fused: Callable[[bool], 
     torch.testing.assert_close(whole, expected / 5)
 
 
+@pytest.mark.parametrize("spec", FUSED)
+def test_fused_path_with_many_gradients_at_once(spec: str, fused: Callable[[bool], None]) -> None:
+    loss, logits = call(spec, 4, weight=True), draw(3, 4)
+    fused(False)
+    expected = torch.stack([grad(lambda z, i=i: loss(z)[i], logits) for i in range(3)])  # type: ignore[misc]
+    fused(True)
+    found = torch.autograd.functional.jacobian(loss, logits, vectorize=True)
+    torch.testing.assert_close(found, expected)
+
+
+@pytest.mark.parametrize("spec", FUSED)
+def test_fused_path_of_logits_in_another_order_of_memory(spec: str, fused: Callable[[bool], None]) -> None:
+    criterion = build(spec, 4)
+    for logits in (draw(4, 5).t(), draw(3, 2, 4).movedim(2, 1), draw(3, 4, 2, 5).to(memory_format=torch.channels_last)):
+        target = labels(logits.shape[0], *logits.shape[2:], classes=4)
+        fused(False)
+        expected = grad(lambda z: criterion(z, target), logits)  # noqa: B023
+        fused(True)
+        leaf = logits.requires_grad_()
+        torch.testing.assert_close(torch.autograd.grad(criterion(leaf, target), leaf)[0], expected)
+
+
+@pytest.mark.parametrize("shape", [(300, 1000), (3, 70_001), (2, 1000, 80)], ids=str)
+@pytest.mark.parametrize("spec", ["vce(a=4)", "nce + 10*vce(a=4)", "nfl", "nce + nfl"])
+def test_fused_path_equals_the_plain_one_on_large_batches_of_float32(
+    spec: str, shape: tuple[int, ...], fused: Callable[[bool], None]
+) -> None:
+    criterion = build(spec, 4, reduction="sum")
+    logits, target = draw(*shape, dtype=torch.float32), labels(shape[0], *shape[2:], classes=shape[1])
+    fused(False)
+    expected = grad(lambda z: criterion(z, target), logits)
+    fused(True)
+    found = grad(lambda z: criterion(z, target), logits)
+    torch.testing.assert_close(found, expected, rtol=1e-4, atol=1e-6 * expected.abs().max().item())
+
+
 @pytest.mark.parametrize("dtype", [torch.bfloat16, torch.float16])
 @pytest.mark.parametrize("spec", FUSED)
 def test_fused_path_returns_the_gradient_in_the_dtype_of_the_logits(

@@ -28,11 +28,19 @@ def _given(log_p: Tensor, target: Tensor) -> Tensor:
     return -F.nll_loss(log_p, target, reduction="none", ignore_index=_NO_CLASS)
 
 
+def _is_batched(gradient: Tensor | None) -> bool:
+    """Whether this stands for many gradients, as in ``torch.autograd.grad(..., is_grads_batched=True)``."""
+    functorch = torch._C._functorch
+    return gradient is not None and (
+        functorch.is_batchedtensor(gradient) or functorch.is_legacy_batchedtensor(gradient)
+    )
+
+
 class _LogProbabilities(torch.autograd.Function):
     """Log-softmax, its entry at the given class and its sum over classes, with one common backward pass.
 
-    Autograd would write one gradient matrix for each of the three and add them up. The sum has a closed form,
-    ``softmax * c + b`` plus one entry a row, which costs one matrix.
+    Autograd would keep a matrix for the gradient of each of the three, and one for the result. Here they are added up
+    in one, which the result then overwrites.
     """
 
     generate_vmap_rule = True
@@ -67,24 +75,23 @@ class _LogProbabilities(torch.autograd.Function):
         if given is None and total is None and full is None:
             return None, None, None, None
         share = total.unsqueeze(1) if total is not None and ctx.total else None
-        # In place where no graph of this pass itself is wanted: these matrices may be as large as memory allows.
-        again = torch.is_grad_enabled()
-        all_of_it = log_p.new_zeros(()) if given is None else given.unsqueeze(1)
-        if share is not None:
-            all_of_it = all_of_it + log_p.shape[1] * share
-        if full is not None:
-            all_of_it = all_of_it + full.sum(1, keepdim=True)
-        grad = log_p.exp()
-        if share is None:
-            grad = grad * -all_of_it if again else grad.mul_(-all_of_it)
+        # In place, as these matrices may be as large as memory allows, unless a graph of this pass itself is wanted or
+        # many passes are made as one.
+        alone = not torch.is_grad_enabled() and not any(map(_is_batched, (given, total, full)))
+        if full is None:
+            grad = torch.zeros_like(log_p) if share is None else share.expand_as(log_p).clone()
         else:
-            grad = share - grad * all_of_it if again else torch.addcmul(share, grad, all_of_it, value=-1, out=grad)
-        if full is not None:
-            grad = grad + full if again else grad.add_(full)
+            grad = full.clone(memory_format=torch.contiguous_format) if share is None else full + share
         if given is not None:
-            index = target.unsqueeze(1)
-            entry = given.unsqueeze(1)
-            grad = grad.scatter_add(1, index, entry) if again else grad.scatter_add_(1, index, entry)
+            index, entry = target.unsqueeze(1), given.unsqueeze(1)
+            grad = grad.scatter_add_(1, index, entry) if alone else grad.scatter_add(1, index, entry)
+        if not alone:
+            grad = grad - log_p.exp() * grad.sum(1, keepdim=True)
+        elif grad.is_cpu and grad.is_contiguous() and log_p.is_contiguous():
+            # Each row is summed before it is written, so that the result may take the place of what it is made from.
+            torch.ops.aten._log_softmax_backward_data.out(grad, log_p, 1, log_p.dtype, out=grad)
+        else:
+            grad = torch._log_softmax_backward_data(grad, log_p, 1, log_p.dtype)
         return grad.to(ctx.dtype), None, None, None
 
 
