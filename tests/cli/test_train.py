@@ -47,6 +47,18 @@ def test_it_says_what_it_found_and_where_that_is(unswayed: Any) -> None:
     assert again == (0, shown, "")
 
 
+def test_noisy_labels_from_a_file(unswayed: Any) -> None:
+    code, _, said = unswayed("noise", "make", "symmetric(0.4)", "--data", "digits", "--out", "n.npz", "--seed", "7")
+    assert code == 0, said
+    of_file = unswayed("train", "--json", "--quiet", "--noise", "n.npz", *QUICK)[1]
+    drawn = unswayed("train", "--json", "--quiet", "--noise", "symmetric(0.4)", "--noise-seed", "7", *QUICK)[1]
+    assert json.loads(of_file)["last"] == json.loads(drawn)["last"]
+    np.savez("other.npz", x=np.eye(4), y=[0, 0, 1, 1])
+    code, _, said = unswayed("train", "--data", "features=other.npz", "--noise", "n.npz", *QUICK)
+    assert code == 2
+    assert "made for other labels" in said
+
+
 def test_quiet_and_json(unswayed: Any, tmp_path: Path) -> None:
     code, shown, said = unswayed("train", "--quiet", "--json", "--validation", "0.1", "--out", "here", *QUICK)
     assert (code, said) == (0, "")

@@ -19,6 +19,8 @@ EXAMPLES = """Examples:
 
 `unswayed train --data cifar10=DIR --noise "symmetric(0.4)" --recipe paper/cifar10 --set lr=0.05 --set epochs=60`
 
+`unswayed train --data cifar10=DIR --noise noise.npz` - with labels that `unswayed noise make` wrote
+
 `unswayed train --data features=table.csv --label species --validation 0.1 --out runs/species`
 
 The same command goes on with a run that was stopped, and shows the result of one that is done.
@@ -29,7 +31,12 @@ def command(
     data: Annotated[str, typer.Option("--data", metavar=_data.METAVAR, help=_data.HELP)] = "digits",
     label: Annotated[str | None, typer.Option("--label", help="Label column of a CSV or parquet table.")] = None,
     noise: Annotated[
-        str, typer.Option("--noise", help='How labels go wrong, like "symmetric(0.4)"; given: as they are in the data.')
+        str,
+        typer.Option(
+            "--noise",
+            help='How labels go wrong, like "symmetric(0.4)"; given: as they are in the data; FILE.npz: noisy labels '
+            "that `unswayed noise make` wrote.",
+        ),
     ] = "given",
     model: Annotated[
         str | None,
@@ -60,6 +67,9 @@ def command(
     device: Annotated[str, typer.Option("--device", help="auto, cpu, cuda or cuda:N.")] = "auto",
     devices: Annotated[int, typer.Option("--devices", min=1, help="How many, with a process each.")] = 1,
     workers: Annotated[int, typer.Option("--workers", min=0, help="Processes that read images from disk.")] = 0,
+    on_bad_image: Annotated[
+        str, typer.Option("--on-bad-image", help="Images that cannot be read: error, or skip them.")
+    ] = "error",
     checkpoint_every: Annotated[
         float, typer.Option("--checkpoint-every", metavar="SECONDS", min=0, help="Time between checkpoints.")
     ] = 30.0,
@@ -69,14 +79,16 @@ def command(
 ) -> None:
     """Train a classifier on labels that are partly wrong."""
     from unswayed import training
+    from unswayed.noise import NoisyLabels
 
-    loaded = _data.load(data, label=label)
+    loaded = _data.load(data, label=label, on_bad_image=on_bad_image)
+    labels = NoisyLabels.load(noise, loaded.train.labels) if noise.endswith(".npz") else noise
     network, recipe_name = training.usual(loaded)
     chosen = training.recipe(recipe or recipe_name)
     for assignment in [*(settings or []), *([f"precision={precision}"] if precision else [])]:
         chosen = chosen.set(assignment)
     what: tuple[Any, ...] = (model or network, loaded, loss, chosen)
-    how: dict[str, Any] = {"noise": noise, "seed": seed, "noise_seed": noise_seed, "validation": validation}
+    how: dict[str, Any] = {"noise": labels, "seed": seed, "noise_seed": noise_seed, "validation": validation}
     experiment = training.experiment_of(*what, **how)
     folder = out or Path("runs") / experiment.id
     if dry_run:

@@ -290,8 +290,7 @@ def make_noise(data: Data, noise: str | NoisyLabels, seed: int) -> NoisyLabels:
     """Return the noisy labels of a data set's training part."""
     split = data.train
     if isinstance(noise, NoisyLabels):
-        if len(noise.labels) != len(split):
-            raise ValueError(f"there are {len(noise.labels)} noisy labels for {len(split)} training examples")
+        noise.check(split.labels)
         return noise
     return draw_noise(
         noise, split.labels, data.num_classes, seed=seed, features=split.inputs,
