@@ -2,14 +2,16 @@
 
 import json
 import re
+import signal
 from collections.abc import Callable
 from pathlib import Path
+from typing import Any
 
 import pytest
 
 from unswayed.cli.demo import LOSSES, run
 from unswayed.report import grouped, headline, results
-from unswayed.training import recipe
+from unswayed.training import Diverged, Stopped, recipe
 
 
 def test_runs_are_done_once(tmp_path: Path, capfd: pytest.CaptureFixture[str]) -> None:
@@ -42,6 +44,18 @@ def test_mistakes_get_one_message_and_exit_code_2(
 ) -> None:
     assert message in program("demo", "--out", str(tmp_path / "demo"), *args, code=2)
     assert not (tmp_path / "demo" / "report.html").exists()
+
+
+@pytest.mark.parametrize(("error", "code"), [(Stopped(signal.SIGINT, " in epoch 3"), 130), (Diverged("it is nan"), 1)])
+def test_a_run_that_does_not_end_is_told_of(
+    error: BaseException, code: int, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, program: Callable[..., str]
+) -> None:
+    def fail(*args: Any, **kwargs: Any) -> None:
+        raise error
+
+    monkeypatch.setattr("unswayed.training.train", fail)
+    said = program("demo", "--out", str(tmp_path / "demo"), code=code)
+    assert re.fullmatch(r"\[ 1/12\]  ce, seed 0 +stopped\nunswayed: " + re.escape(str(error)) + "\n", said)
 
 
 @pytest.mark.slow

@@ -39,9 +39,15 @@ def command(
 
     from unswayed.report import grouped, headline, results, write_page
     from unswayed.report.tables import for_terminal
+    from unswayed.training import Diverged, Stopped
 
     started = time.monotonic()
-    runs = run(out, seeds, noise, quiet=quiet)
+    try:
+        runs = run(out, seeds, noise, quiet=quiet)
+    except (Diverged, Stopped, OSError) as error:
+        # The command was right, but a run did not come to its end.
+        print(f"unswayed: {error}", file=sys.stderr)
+        raise typer.Exit(getattr(error, "exit_code", 1)) from None
     (group,) = grouped(runs)
     page = write_page(runs, out / "report.html", title="unswayed demo")
     console = Console(highlight=False)
@@ -60,7 +66,7 @@ def run(out: Path, seeds: int, noise: str, *, recipe: Recipe | None = None, quie
 
     from unswayed.data import load
     from unswayed.report import Run
-    from unswayed.training import Progress, experiment_of, train, usual
+    from unswayed.training import experiment_of, train, usual
     from unswayed.training.progress import percent
 
     def tell(text: str, end: str = "\n") -> None:
@@ -82,9 +88,11 @@ def run(out: Path, seeds: int, noise: str, *, recipe: Recipe | None = None, quie
             before = (folder / "result.json").is_file()
             tell(f"[{i:>{len(str(len(cells)))}}/{len(cells)}]  {loss + f', seed {seed}':<26}", end="")
             started = time.monotonic()
-            last = train(
-                model, data, loss, plan, noise=noise, seed=seed, out=folder, progress=Progress(quiet=True)
-            ).last
+            try:
+                last = train(model, data, loss, plan, noise=noise, seed=seed, out=folder).last
+            except BaseException:
+                tell("stopped")
+                raise
             took = "was done before" if before else f"{time.monotonic() - started:.1f} s"
             tell(f"test {percent(last['test_accuracy']):>8}   memorised {percent(last['memorised']):>8}   {took}")
             done.append(Run.read(folder))
