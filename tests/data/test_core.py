@@ -141,10 +141,15 @@ def test_the_digits_are_scikit_learns() -> None:
     pixels, labels = load_digits(return_X_y=True)
     assert found.train.inputs is not None
     assert found.test.inputs is not None
-    images = torch.cat([found.train.inputs, found.test.inputs])
+    assert found.train.index is not None
+    assert found.test.index is not None
+    place = np.argsort(np.concatenate([found.train.index, found.test.index]))
+    images = torch.cat([found.train.inputs, found.test.inputs])[place]
     assert np.array_equal(np.rint(images.flatten(1).numpy() / (255 / 16)), pixels)
-    assert np.array_equal(np.concatenate([found.train.labels, found.test.labels]), labels)
+    assert np.array_equal(np.concatenate([found.train.labels, found.test.labels])[place], labels)
     assert int(images.max()) == 255
+    shares = np.bincount(found.test.labels) / np.bincount(labels)
+    assert np.abs(shares - 0.2).max() < 0.01
 
 
 @pytest.mark.parametrize(
