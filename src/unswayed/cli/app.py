@@ -8,7 +8,7 @@ from typing import Annotated
 import typer
 
 import unswayed
-from unswayed.cli import data, demo, doctor, losses, noise, theory, train
+from unswayed.cli import bench, data, demo, doctor, losses, noise, theory, train
 from unswayed.cli._tell import tell
 
 app = typer.Typer(
@@ -26,6 +26,7 @@ app.add_typer(noise.app, name="noise")
 app.command(name="train", epilog=train.EXAMPLES)(train.command)
 app.command(name="doctor", epilog=doctor.EXAMPLES)(doctor.command)
 app.add_typer(data.app, name="data")
+app.add_typer(bench.app, name="bench")
 
 
 def _version(wanted: bool) -> None:

@@ -263,7 +263,7 @@ def _mark(*parts: bytes) -> str:
     return hashlib.sha256(b"".join(parts)).hexdigest()[:8]
 
 
-_USUAL = {
+USUAL = {
     "digits": ("mlp(hidden=512, depth=2)", "digits"),
     "mnist": ("cnn4", "mnist"),
     "fashion_mnist": ("cnn4", "mnist"),
@@ -281,8 +281,8 @@ def usual(data: Data) -> tuple[str, str]:
     >>> usual(load("digits"))
     ('mlp(hidden=512, depth=2)', 'digits')
     """
-    if data.name in _USUAL:
-        return _USUAL[data.name]
+    if data.name in USUAL:
+        return USUAL[data.name]
     return ("resnet18", "paper/cifar10") if len(data.in_shape) == 3 else ("mlp(hidden=512, depth=1)", "features")
 
 
