@@ -266,6 +266,8 @@ def _each(axes: Mapping[str, Any], key: str, usual: list[Any], where: Mapping[st
     found = []
     for value in _listed(axes[key]) if key in axes else usual:
         try:
+            if key not in ("seed", "validation") and not isinstance(value, str):
+                raise TypeError(f"a string is expected, not {value!r}")
             found.append(read(value))
         except (ValueError, TypeError) as error:
             raise ValueError(f"{where[key]}: {error}") from None
@@ -286,10 +288,10 @@ def _recipes(value: Any, where: str, usual: str) -> list[Recipe]:
     for each in _listed(value):
         try:
             if not isinstance(each, dict):
-                found.append(named_recipe(each))
+                found.append(named_recipe(str(each)))
                 continue
             name = each.get("name", usual)
-            base = named_recipe(name) if name else Recipe()
+            base = named_recipe(str(name)) if name else Recipe()
             fields = {key: _listed(values) for key, values in each.items() if key != "name"}
             for choice in itertools.product(*fields.values()):
                 found.append(base.replace(**dict(zip(fields, choice))))

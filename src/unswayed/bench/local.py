@@ -30,6 +30,15 @@ def cores() -> int:
     return len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
 
 
+def threads_each(workers: int) -> int:
+    """Return how many threads each of some workers has.
+
+    >>> threads_each(10_000)
+    1
+    """
+    return max(1, cores() // workers)
+
+
 def usual_workers() -> int:
     """Return a worker for each GPU, or for each processor where there is none.
 
@@ -57,7 +66,7 @@ def run_local(
     import torch
 
     workers = max(1, min(workers, len(tasks)))
-    threads, gpus = max(1, cores() // workers), torch.cuda.device_count()
+    threads, gpus = threads_each(workers), torch.cuda.device_count()
     waiting = list(tasks)[::-1]
     with asked_to_stop() as asked, _ended() as crew:
         while waiting or any(worker.task is not None for worker in crew):

@@ -7,6 +7,8 @@ from collections.abc import Iterable, Mapping
 from dataclasses import replace
 from typing import Any
 
+import torch
+
 from unswayed.bench.store import Store
 from unswayed.bench.work import stackable
 from unswayed.data import Data, Split
@@ -17,7 +19,7 @@ from unswayed.training.run import name_of_data
 _MOST = 32
 _TIMED = 3
 # Runs of a stack, which do little in a step, are timed together over several.
-_STEPS, _RUNS = 10, 8
+_STEPS, _RUNS = 20, 8
 
 
 def kind(settings: Mapping[str, Any]) -> str:
@@ -53,14 +55,25 @@ def left(store: Store, cells: Iterable[tuple[str, Mapping[str, Any]]], pace: Map
     return total
 
 
-def time_steps(one: Experiment, data: Data) -> float:
+def time_steps(one: Experiment, data: Data, threads: int | None = None) -> float:
     """Return the seconds of an epoch, as far as a few steps tell: its steps, and a third of one for as many tests.
+
+    ``threads`` are those of the worker that will run it.
 
     >>> from unswayed.data import load
     >>> from unswayed.training import Recipe
     >>> time_steps(Experiment("digits", "clean", "linear", "ce", Recipe()), load("digits")) > 0
     True
     """
+    before = torch.get_num_threads()
+    torch.set_num_threads(threads or before)
+    try:
+        return _timed(one, data)
+    finally:
+        torch.set_num_threads(before)
+
+
+def _timed(one: Experiment, data: Data) -> float:
     stacked = stackable(one) and data.train.inputs is not None
     batch = one.recipe.batch_size if stacked else min(one.recipe.batch_size, _MOST)
     size = min(_STEPS * batch if stacked else batch, len(data.train))

@@ -169,6 +169,7 @@ def run(
 
 def _estimate(plan: Plan, store: Store, sources: Sources, todo: dict[str, tuple[str, Experiment]], workers: int) -> str:
     """Say how long the rest takes, from epochs that were timed, or else from steps that are timed now."""
+    from unswayed.bench.local import threads_each
     from unswayed.bench.timing import in_words, kind, left, measured, time_steps
 
     if not todo:
@@ -177,7 +178,7 @@ def _estimate(plan: Plan, store: Store, sources: Sources, todo: dict[str, tuple[
     timed = 0
     for name, one in todo.values():
         if kind(one.settings) not in pace and sources.has(name):
-            pace[kind(one.settings)] = time_steps(one, sources.load(name))
+            pace[kind(one.settings)] = time_steps(one, sources.load(name), threads_each(workers))
             timed += 1
     rest = [(id, one.settings) for id, (_, one) in todo.items()]
     seconds = left(store, rest, pace)
