@@ -13,15 +13,22 @@ ROOT = Path(__file__).parents[1]
 README = (ROOT / "README.md").read_text(encoding="utf-8")
 
 
-@pytest.mark.parametrize("code", re.findall(r"```python\n(.*?)```", README, re.S))
-def test_readme_code_runs(code: str) -> None:
+def test_readme_code_runs(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+    monkeypatch.chdir(tmp_path)
+    examples = torch.utils.data.TensorDataset(torch.eye(3).repeat(40, 1), torch.arange(3).repeat(40))
     names = {
         "logits": torch.randn(8, 10, requires_grad=True),
         "target": torch.randint(10, (8,)),
         "trust": torch.rand(8),
+        "my_dataset": examples,
+        "my_test_set": examples,
+        "my_network": torch.nn.Linear(3, 3),
     }
-    exec(code, names)
+    for code in re.findall(r"```python\n(.*?)```", README, re.S):
+        exec(code, names)
     assert names["loss"].shape == (8,)
+    assert names["result"].last["test_accuracy"] == 1
+    assert (tmp_path / "runs/mine/result.json").is_file()
 
 
 def commands() -> list[tuple[str, str]]:
