@@ -104,8 +104,9 @@ SPECS = [
 DEFAULTS = {
     name: f"{name}(T={{T}})" if any(p.name == "T" for p in info(name).params) else name
     for name in unswayed.list_losses()
+    if not info(name).wants
 }
-"""The spec of every registered loss with its defaults."""
+"""The spec of every registered loss that depends on nothing but its call's logits and target, with its defaults."""
 
 SYMMETRIC = ["mae", "rce", "nce", "nfl", "nfl(gamma=3)", "ngce", "nmae", "nrce", "nnce", "nnce(p_min=0.01)", "nnfl"]
 DEVICES = [

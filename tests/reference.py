@@ -332,6 +332,122 @@ def inverse(matrix: Matrix) -> list[list[float]]:
     return [row[size:] for row in rows]
 
 
+# Losses that change while they train: what they remember comes in and goes out
+
+
+def ogc(logits: Logits, y: int, *, loss: Loss, edge: float) -> float:
+    """L where p_y > edge, and its tangent at edge where not (the slope from a central difference)."""
+    p_y = probabilities(logits)[y]
+    if p_y > edge:
+        return loss(logits, y)
+    return _at(loss, edge) + _steepness(loss, edge) * (edge - p_y)
+
+
+def _at(loss: Loss, u: float) -> float:
+    return loss([log(u), log(1 - u)], 0)
+
+
+def _steepness(loss: Loss, u: float) -> float:
+    step = 1e-5 * min(u, 1 - u)
+    return (_at(loss, u - step) - _at(loss, u + step)) / (2 * step)
+
+
+def clip_point(
+    loss: Loss, means: Sequence[float], deviations: Sequence[float], target: float, points: int = 1000
+) -> float:
+    """The u whose slope, as a limit of all slopes, leaves noisy examples `target` times the mean slope of clean ones.
+
+    As it is published, but to the last digit: truncated normal densities at equally spaced -log p, and bisection.
+    """
+    low, high = -math.log(1 - 1e-7), -math.log(1e-7)
+    grid = [low + (high - low) * i / (points - 1) for i in range(points)]
+    slopes = [_steepness(loss, math.exp(-h)) for h in grid]
+    densities = []
+    for mean_, deviation in zip(means, deviations, strict=True):
+        inside = math.erf((high - mean_) / deviation / math.sqrt(2)) - math.erf(
+            (low - mean_) / deviation / math.sqrt(2)
+        )
+        scale = deviation * math.sqrt(2 * math.pi) * inside / 2
+        densities.append([math.exp(-((h - mean_) ** 2) / (2 * deviation**2)) / scale for h in grid])
+
+    def ratio(u: float) -> float:
+        limit = _steepness(loss, u)
+        clean, noisy = (
+            mean([d * min(g, limit) for d, g in zip(density, slopes, strict=True)]) for density in densities
+        )
+        return noisy / clean * mean(densities[0]) / mean(densities[1])
+
+    left, right = 1e-7, 1 - 1e-7
+    if ratio(left) <= target:
+        return 0.0
+    for _ in range(40):
+        middle = (left + right) / 2
+        left, right = (middle, right) if ratio(middle) > target else (left, middle)
+    return (left + right) / 2
+
+
+def two_normals(values: Sequence[float], rounds: int = 10) -> tuple[list[float], list[float]]:
+    """Means and deviations of a mixture of two normal distributions, by EM from the best split in two."""
+    ordered = sorted(values)
+    total, below, best, split = math.fsum(ordered), 0.0, -math.inf, 0
+    for i in range(1, len(ordered)):
+        below += ordered[i - 1]
+        between = below**2 / i + (total - below) ** 2 / (len(ordered) - i)
+        if between > best:
+            best, split = between, i
+    share = [[1.0 if (j < split) == (side == 0) else 0.0 for j in range(len(ordered))] for side in (0, 1)]
+    before = -math.inf
+    for turn in range(rounds + 1):
+        sizes = [math.fsum(row) for row in share]
+        means = [
+            math.fsum(r * x for r, x in zip(row, ordered, strict=True)) / n for row, n in zip(share, sizes, strict=True)
+        ]
+        deviations = [
+            math.sqrt(math.fsum(r * (x - m) ** 2 for r, x in zip(row, ordered, strict=True)) / n + 1e-3)
+            for row, n, m in zip(share, sizes, means, strict=True)
+        ]
+        if turn == rounds:
+            break
+        likelihood = 0.0
+        for j, x in enumerate(ordered):
+            joint = [
+                n / len(ordered) / s * math.exp(-((x - m) ** 2) / (2 * s**2)) / math.sqrt(2 * math.pi)
+                for n, m, s in zip(sizes, means, deviations, strict=True)
+            ]
+            share[0][j], share[1][j] = joint[0] / sum(joint), joint[1] / sum(joint)
+            likelihood += math.log(sum(joint))
+        if abs(likelihood / len(ordered) - before) < 1e-3:
+            rounds = turn + 1
+        before = likelihood / len(ordered)
+    return means, deviations
+
+
+def mean(values: Sequence[float]) -> float:
+    """The arithmetic mean."""
+    return math.fsum(values) / len(values)
+
+
+def elr(
+    logits: Logits, y: int, memory: Sequence[float], *, loss: Loss, beta: float, weight: float, p_min: float
+) -> tuple[float, list[float]]:
+    """L + weight log(1 - t.p) and t = beta memory + (1 - beta) p / sum(p), with p within p_min and 1 - p_min."""
+    p = [min(max(p_k, p_min), 1 - p_min) for p_k in probabilities(logits)]
+    t = [beta * past + (1 - beta) * p_k / math.fsum(p) for past, p_k in zip(memory, p, strict=True)]
+    return loss(logits, y) + weight * math.log(1 - math.fsum(a * b for a, b in zip(t, p, strict=True))), t
+
+
+def truncated_gce(
+    logits: Logits, y: int, memory: tuple[int, bool], *, q: float, k: float, start: int, every: int
+) -> tuple[float, tuple[int, bool]]:
+    """gce(p_y) - gce(k), or 0 for who is left out, and how often it was seen and whether it is left out."""
+    seen, left_out = memory
+    p_y = probabilities(logits)[y]
+    if seen >= start and (seen - start) % every == 0:
+        left_out = p_y <= k
+    value = 0.0 if left_out else (1 - p_y**q) / q - (1 - k**q) / q
+    return value, (seen + 1, left_out)
+
+
 REFERENCES: dict[str, Callable[..., float]] = {
     "ce": ce,
     "mae": mae,

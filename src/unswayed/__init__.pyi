@@ -2,6 +2,10 @@ from unswayed import functional as functional
 from unswayed import losses as losses
 from unswayed import noise as noise
 from unswayed import theory as theory
+from unswayed.losses.adaptive import ELR as ELR
+from unswayed.losses.adaptive import OGC as OGC
+from unswayed.losses.adaptive import After as After
+from unswayed.losses.adaptive import TruncatedGCE as TruncatedGCE
 from unswayed.losses.asymmetric import AEL as AEL
 from unswayed.losses.asymmetric import AGCE as AGCE
 from unswayed.losses.asymmetric import AMSE as AMSE

@@ -155,14 +155,15 @@ NUMBERS = [
 
 
 def with_param(name: str, key: str, value: Any) -> Any:
-    required = {"T": [[1.0, 0.0], [0.0, 1.0]]} if any(p.name == "T" for p in info(name).params) else {}
-    return info(name).cls(**{key: value}, **required)
+    needed = {"T": [[1.0, 0.0], [0.0, 1.0]], "then": "nce", "epoch": 1}
+    required = {p.name: needed[p.name] for p in info(name).params if p.name in needed}
+    return info(name).cls(**required | {key: value})
 
 
 @pytest.mark.parametrize(("name", "param"), NUMBERS)
 @pytest.mark.parametrize("value", [math.nan, math.inf, -math.inf, "1", True, None, 1j, [1.0], 10**400])
 def test_a_parameter_is_a_finite_number(name: str, param: unswayed.Param, value: Any) -> None:
-    if name == "sparse" and param.name == "weight" and isinstance(value, list):
+    if name in ("sparse", "elr") and param.name == "weight" and isinstance(value, list):
         value = "a sequence given as weight means class weights"
     with pytest.raises(ValueError, match=re.escape(f"{name}: {param.name}=")) as caught:
         with_param(name, param.name, value)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import math
 from pathlib import Path
 from typing import Annotated
 
@@ -92,5 +93,5 @@ def _tell(facts: dict[str, object], paragraph: str | None) -> None:
         console.print(f"{facts['loss']} with {facts['num_classes']} classes", markup=False)
     for label, value in rows:
         console.print(f"  {label:<24}{_number(value)}", markup=False)  # type: ignore[arg-type]
-    if not gap["exact"]:
+    if not gap["exact"] and math.isfinite(gap["gap"]):
         console.print("  (the gap was searched for, and is a lower bound)")

@@ -1,3 +1,7 @@
+from unswayed.losses.adaptive import ELR as ELR
+from unswayed.losses.adaptive import OGC as OGC
+from unswayed.losses.adaptive import After as After
+from unswayed.losses.adaptive import TruncatedGCE as TruncatedGCE
 from unswayed.losses.asymmetric import AEL as AEL
 from unswayed.losses.asymmetric import AGCE as AGCE
 from unswayed.losses.asymmetric import AMSE as AMSE

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import inspect
 import numbers
 from collections.abc import Iterable, Sequence
 from typing import Any, ClassVar, Self, TypedDict
@@ -9,11 +10,16 @@ from typing import Any, ClassVar, Self, TypedDict
 import torch
 from torch import Tensor, nn
 
-from unswayed.losses.evidence import Evidence, working_dtype
+from unswayed.losses.evidence import _NOTHING, Evidence, working_dtype
 from unswayed.losses.registry import info
 from unswayed.spec import did_you_mean, write
 
 REDUCTIONS = ("mean", "sum", "none")
+_WANTS = {
+    "index": "the rows of these examples in the training set",
+    "epoch": "the number of the epoch, from 0",
+    "lr": "the learning rate of this step",
+}
 
 
 class Options(TypedDict, total=False):
@@ -43,6 +49,12 @@ class Loss(nn.Module):
     name: ClassVar[str]
     needs_sum: bool = False
     takes_views: bool = False
+    # What the call must say of the training around it: some of index, epoch and lr.
+    wants: frozenset[str] = frozenset()
+    # Whether a call in training changes what later calls return; a loss around such a loss must let it see all it sees
+    # itself, exactly once.
+    remembers: bool = False
+    _shows_all: ClassVar[bool] = False
     # Attributes whose name in specs is another one.
     _spec_names: ClassVar[dict[str, str]] = {}
     weight: Tensor | None
@@ -69,18 +81,28 @@ class Loss(nn.Module):
         self._params = tuple(params)
         named = {self._spec_names.get(key, key): value for key, value in params.items()}
         for key, value in zip(params, info(self.name).check(named).values() if params else ()):
-            setattr(self, key, self._inner(value) if key == "loss" else value)
-        if isinstance(inner := getattr(self, "loss", None), Loss):
-            self.needs_sum = inner.needs_sum
+            setattr(self, key, self._inner(key, value) if key in ("loss", "then") else value)
+        self._take_over([part for part in self.children() if isinstance(part, Loss)])
 
-    def _inner(self, loss: Loss | str) -> Loss:
+    def _take_over(self, parts: Iterable[Loss]) -> None:
+        """Need what the losses inside need."""
+        for part in parts:
+            self.needs_sum, self.remembers = self.needs_sum or part.needs_sum, self.remembers or part.remembers
+            self.wants |= part.wants
+
+    def _inner(self, key: str, loss: Loss | str) -> Loss:
         """The loss inside a wrapper, from a loss or its spec."""
         if isinstance(loss, str):
             from unswayed.losses.expression import loss as build
 
             loss = build(loss)
         if not isinstance(loss, Loss):
-            raise ValueError(f"{self.name}: loss={loss!r} is not allowed; give a loss or its spec, like 'nce'")
+            raise ValueError(f"{self.name}: {key}={loss!r} is not allowed; give a loss or its spec, like 'nce'")
+        if loss.remembers and not self._shows_all:
+            raise ValueError(
+                f"{self.name}: {key}={loss} has a memory of what it sees, which {self.name} would change; "
+                f"a loss with a memory is outermost, or a term of a sum"
+            )
         if loss.weight is not None or (loss.ignore_index, loss.reduction) != (-100, "mean"):
             raise ValueError(
                 f"{self.name}: the loss inside has options of its own; give weight, ignore_index and reduction "
@@ -106,12 +128,21 @@ class Loss(nn.Module):
         return False
 
     def forward(
-        self, input: Tensor | Sequence[Tensor], target: Tensor, *, sample_weight: Tensor | None = None
+        self,
+        input: Tensor | Sequence[Tensor],
+        target: Tensor,
+        *,
+        sample_weight: Tensor | None = None,
+        index: Tensor | None = None,
+        epoch: int | None = None,
+        lr: float | None = None,
     ) -> Tensor:
         """Return the loss of logits ``(N, K, ...)`` or ``(K,)`` under class indices or probabilities.
 
         ``sample_weight`` (one per position, or one per example) multiplies each position's loss, and its share in the
-        mean.
+        mean. ``index`` (the examples' rows in the training set), ``epoch`` (counted from 0) and ``lr`` (the learning
+        rate of this step) are for losses that want them, as ``loss.wants`` says; :func:`unswayed.training.train` gives
+        them.
         """
         views = self._views(input)
         if not isinstance(target, Tensor):
@@ -122,13 +153,19 @@ class Loss(nn.Module):
         if single:
             views, target = tuple(view.unsqueeze(0) for view in views), target.unsqueeze(0)
             sample_weight = None if sample_weight is None else sample_weight.reshape(-1)
+            index = None if index is None else index.reshape(-1)
         logits, target = views[0], self._label(views[0], target)
         dtype = working_dtype(logits)
         weight = None if self.weight is None else self._weight_for(logits, dtype)
         soft = target.is_floating_point()
         ignored = None if soft else self._ignored(target)
         label = target if ignored is None else target.masked_fill(ignored, 0)
-        e = Evidence(logits, label, weight=weight, total=self.needs_sum, views=views)
+        told = _NOTHING
+        if self.wants:
+            told = self._told(logits, index=index, epoch=epoch, lr=lr) | (
+                {} if ignored is None else {"ignored": ignored}
+            )
+        e = Evidence(logits, label, weight=weight, total=self.needs_sum, views=views, told=told)
         try:
             loss = self.expected(e)
         except (IndexError, RuntimeError):
@@ -153,6 +190,22 @@ class Loss(nn.Module):
             return loss.mean()
         count = loss.numel() if ignored is None else loss.numel() - ignored.sum()
         return loss.sum() / torch.as_tensor(count, device=loss.device).clamp_min(1)
+
+    def _told(self, logits: Tensor, **given: Any) -> dict[str, Any]:
+        """Return what the call says of the training around it, checked; in training nothing wanted may be missing."""
+        for name in sorted(self.wants) if self.training else ():
+            if given[name] is None:
+                raise ValueError(
+                    f"{self} wants {name}=, {_WANTS[name]}: criterion(logits, target, {name}={name}); "
+                    f"unswayed.training.train gives it, and criterion.eval() does without where it can"
+                )
+        index = given["index"]
+        if index is not None and (index.shape != logits.shape[:1] or index.is_floating_point()):
+            raise ValueError(
+                f"index is {index.dtype} of shape {tuple(index.shape)}; it needs a whole number for each of the "
+                f"{len(logits)} examples"
+            )
+        return {name: value for name, value in given.items() if value is not None}
 
     def _ignored(self, target: Tensor) -> Tensor | None:
         """Where the label is ``ignore_index``; ``None`` where a look is free and finds no such place."""
@@ -330,7 +383,7 @@ class Sum(Loss):
             if not abs(c) < float("inf"):
                 raise ValueError(f"a loss cannot be multiplied by {c}; the factor is a finite number")
         self.losses = nn.ModuleList(loss for _, loss in pairs)
-        self.needs_sum = any(loss.needs_sum for _, loss in pairs)
+        self._take_over(loss for _, loss in pairs)
         self.takes_views = all(loss.takes_views for _, loss in pairs)
 
     @classmethod
@@ -373,6 +426,18 @@ class Sum(Loss):
             sign = "-" if c < 0 else "+"
             text += f" {sign} {size}" if text else size if c >= 0 else f"-{size}"
         return text
+
+
+def what_it_wants(loss: nn.Module) -> list[str]:
+    """Return what of ``index``, ``epoch`` and ``lr`` a loss, or any module called like one, must be told.
+
+    >>> from unswayed import loss
+    >>> what_it_wants(loss("ogc")), what_it_wants(nn.CrossEntropyLoss())
+    (['lr'], [])
+    """
+    if isinstance(loss, Loss):
+        return sorted(loss.wants)
+    return [name for name in _WANTS if name in inspect.signature(loss.forward).parameters]
 
 
 def _class_weights(weight: Tensor | Sequence[float]) -> Tensor:

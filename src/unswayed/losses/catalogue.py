@@ -28,6 +28,8 @@ LOGIT_CLIP = "Wei et al., Mitigating Memorization of Noisy Labels by Clipping th
 EPS = "Wang et al., epsilon-Softmax: Approximating One-Hot Vectors for Mitigating Label Noise, NeurIPS 2024"
 SPARSE = "Zhou et al., Learning with Noisy Labels via Sparse Regularization, ICCV 2021"
 BOOTSTRAP = "Reed et al., Training Deep Neural Networks on Noisy Labels with Bootstrapping, ICLR 2015 workshop"
+OGC = "Ye et al., Optimized Gradient Clipping for Noisy Label Learning, AAAI 2025"
+ELR = "Liu et al., Early-Learning Regularization Prevents Memorization of Noisy Labels, NeurIPS 2020"
 CORRECTION = "Patrini et al., Making Deep Neural Networks Robust to Label Noise: A Loss Correction Approach, CVPR 2017"
 
 CONDITION = "if v <= w_t/w_i"
@@ -190,6 +192,24 @@ def _fill() -> None:
         ratio_of=lambda p: 1.0 if p["q"] == 1 else math.inf,
         reduces_to=("gce(q→0) = ce", "gce(q=1) = mae(scale=1)"),
         why_default="0.7 is what its authors use",
+    )
+    _add(
+        "truncated_gce",
+        "truncated generalized cross entropy",
+        "adaptive:TruncatedGCE",
+        "w [(1 - u^q)/q - (1 - k^q)/q],  w = [u > k], found for each example now and then",
+        r"w\left[\tfrac{1-u^q}{q}-\tfrac{1-k^q}{q}\right],\ w=[u>k]",
+        GCE,
+        params=(
+            Param("q", 0.7, "as in gce", low=0, high=1, open_low=True),
+            Param("k", 0.5, "probability that an example must exceed", low=0, high=1, open_low=True, open_high=True),
+            Param("start", 40, "epochs in which nothing is left out", kind="integer", low=0),
+            Param("every", 10, "epochs after which it is decided anew", kind="integer", low=1),
+        ),
+        pointwise=False,
+        wants=("index",),
+        reduces_to=("truncated_gce = gce(q) - (1 - k^q)/q, while nothing is left out",),
+        why_default="all four are published",
     )
     _add(
         "taylor_ce",
@@ -461,6 +481,7 @@ def _fill() -> None:
         why_default="v = 1.99, as vce",
     )
     _wrappers()
+    _adaptive()
 
 
 def _wrappers() -> None:
@@ -605,6 +626,77 @@ def _wrappers() -> None:
             'bounded(ael(1), v, "base") = vel(v)',
         ),
         why_default="v = 2, as vce; linear works for every convex loss whose slope does not vanish",
+    )
+
+
+def _adaptive() -> None:
+    """Enter the losses around losses that change while they train."""
+    _add(
+        "ogc",
+        "optimised gradient clipping",
+        "adaptive:OGC",
+        "l(u) if u > u_c, else l(u_c) + |l'(u_c)| (u_c - u);  u_c follows the training",
+        r"\begin{cases}\ell(u)&u>u_c\\ \ell(u_c)+|\ell'(u_c)|(u_c-u)&\text{else}\end{cases}",
+        OGC,
+        params=(
+            _LOSS,
+            Param("budget", 20.0, "excess of the noisy mean slope over the clean one, times the learning rate", low=0),
+            Param("every", 32, "steps between fits", kind="integer", low=1),
+            Param("window", 4096, "values of -log u that are fitted", kind="integer", low=2),
+        ),
+        pointwise=False,
+        wrapper=True,
+        smooth=False,
+        wants=("lr",),
+        bounded=False,
+        reduces_to=("ogc(loss) = loss until the window is full",),
+        why_default="all three are published; the VBL paper searched the budget with a learning rate of 0.01",
+    )
+    _add(
+        "elr",
+        "early-learning regularisation",
+        "adaptive:ELR",
+        "L(p, y) + weight log(1 - t.p),  t <- beta t + (1 - beta) p for each example",
+        r"L(p,y)+\lambda\log(1-\langle t,p\rangle),\quad t\leftarrow\beta t+(1-\beta)p",
+        ELR,
+        params=(
+            _LOSS,
+            Param("beta", 0.7, "how slowly the memory changes", low=0, high=1, open_high=True),
+            Param("weight", 3.0, "weight of the penalty", low=0),
+            Param(
+                "p_min",
+                1e-4,
+                "probabilities are kept between this and 1 - p_min",
+                low=0,
+                high=0.5,
+                open_low=True,
+                open_high=True,
+            ),
+        ),
+        pointwise=False,
+        wrapper=True,
+        smooth=False,
+        bounded=False,
+        wants=("index",),
+        reduces_to=("elr(loss, weight=0) = loss",),
+        why_default="published for symmetric noise on CIFAR-10",
+    )
+    _add(
+        "after",
+        "one loss after another",
+        "adaptive:After",
+        "loss before an epoch, then from it on",
+        r"L_1\text{ before an epoch},\ L_2\text{ from it on}",
+        SMOOTHING,
+        params=(
+            _LOSS,
+            Param("then", REQUIRED, "the loss from that epoch on", kind="loss"),
+            Param("epoch", REQUIRED, "how many epochs the first loss lasts", kind="integer", low=1),
+        ),
+        pointwise=False,
+        wrapper=True,
+        bounded=False,
+        wants=("epoch",),
     )
 
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from typing import Any
 
 import torch
@@ -12,6 +13,7 @@ from torch import Tensor
 _FUSE_FROM = 1 << 17
 # torch's kernel skips one index, -100 unless told otherwise; here every label counts, and a wrong one is an error.
 _NO_CLASS = -(1 << 40)
+_NOTHING: Mapping[str, Any] = {}
 
 
 def working_dtype(logits: Tensor) -> torch.dtype:
@@ -101,7 +103,8 @@ class Evidence:
     ``logits`` has shape ``(N, K, ...)``. A label of class indices ``(N, ...)`` asks for the loss of the given class:
     then ``log_p_y`` and the row statistics have shape ``(N, ...)``. A label of probabilities ``(N, K, ...)`` asks for
     the loss of every class: then ``log_p_y`` has shape ``(N, K, ...)`` and the row statistics ``(N, 1, ...)``, so that
-    one formula serves both, and :meth:`average` takes the expectation under the label.
+    one formula serves both, and :meth:`average` takes the expectation under the label. ``told`` is what the call says
+    of the training around it: ``index``, ``epoch`` and ``lr``, where given.
 
     >>> e = Evidence(torch.zeros(1, 4), torch.tensor([2]))
     >>> e.log_p_y.shape, e.sum_classes(e.p).item()
@@ -116,8 +119,10 @@ class Evidence:
         weight: Tensor | None = None,
         total: bool = False,
         views: tuple[Tensor, ...] = (),
+        told: Mapping[str, Any] = _NOTHING,
     ) -> None:
         self.logits, self.target, self.weight = logits, target, weight
+        self.told = told
         self.soft = target.is_floating_point()
         self.views = views or (logits,)
         self._total_wanted = total
@@ -206,7 +211,7 @@ class Evidence:
 
     def with_logits(self, logits: Tensor) -> Evidence:
         """Return the same label over other logits."""
-        return Evidence(logits, self.target, weight=self.weight, total=self._total_wanted)
+        return Evidence(logits, self.target, weight=self.weight, total=self._total_wanted, told=self.told)
 
     def with_log_p(self, log_p: Tensor) -> Evidence:
         """Return the same label over other log-probabilities, taken as they are."""
@@ -217,7 +222,7 @@ class Evidence:
         return self._known(self.logits, self.log_p, target)
 
     def _known(self, logits: Tensor, log_p: Tensor, target: Tensor) -> Evidence:
-        other = Evidence(logits, target, weight=self.weight)
+        other = Evidence(logits, target, weight=self.weight, told=self.told)
         other._log_p = log_p
         other._given = log_p if other.soft else _given(log_p, target)
         return other

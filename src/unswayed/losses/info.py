@@ -21,7 +21,7 @@ class LossInfo:
     ``symmetric``, ``asymmetric`` and ``bounded`` are the properties that papers prove, for the default parameters (a
     loss around a loss that is not ``bounded`` itself is so if the loss inside is); ``ratio`` is the variation ratio
     as a formula and ``ratio_of`` computes it from the parameters (``None``: the loss is no function of ``u`` alone, or
-    there is no closed form).
+    there is no closed form). ``wants`` names what a call in training must say besides: ``index``, ``epoch``, ``lr``.
 
     >>> from unswayed import info
     >>> info("vce").ratio_of({"a": 4.0})
@@ -42,6 +42,7 @@ class LossInfo:
     ratio_of: Callable[[Mapping[str, Any]], float] | None = None
     pointwise: bool = True
     wrapper: bool = False
+    wants: tuple[str, ...] = ()
     smooth: bool = True
     reduces_to: tuple[str, ...] = ()
     why_default: str = ""

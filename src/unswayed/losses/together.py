@@ -3,16 +3,13 @@
 from __future__ import annotations
 
 import copy
-import inspect
 from collections.abc import Sequence
 
 import torch
 from torch import Tensor
 
-from unswayed.losses.base import Loss
+from unswayed.losses.base import Loss, what_it_wants
 from unswayed.losses.evidence import Evidence
-
-Terms = list[tuple[float, Loss]]
 
 
 class Together:
@@ -33,8 +30,8 @@ class Together:
     def __init__(self, losses: Sequence[Loss]) -> None:
         groups: dict[object, list[int]] = {}
         for place, loss in enumerate(losses):
-            if "index" in inspect.signature(loss.forward).parameters:
-                raise ValueError(f"{loss} has a memory of its examples, so that it cannot be computed with others")
+            if wants := what_it_wants(loss):
+                raise ValueError(f"{loss} wants to know {', '.join(wants)}, so that it cannot be computed with others")
             groups.setdefault(_family(loss), []).append(place)
         self.order: list[int] = []
         self._sizes: list[int] = []

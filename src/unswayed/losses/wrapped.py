@@ -101,6 +101,13 @@ class EpsSoftmax(Loss):
         return self.loss.expected(e.with_log_p(log_p))
 
 
+def penalty_or_class_weight(weight: Any, class_weight: Any, default: float) -> tuple[Any, Any]:
+    """Return both, for losses whose own parameter has the name that class weights have elsewhere."""
+    if isinstance(weight, (Tensor, Sequence)) and not isinstance(weight, str):
+        return default, weight
+    return weight, class_weight
+
+
 class Sparse(Loss):
     """Any loss with sparse regularisation: ``L(z~, y) + weight sum_k p_k^p`` on ``z~ = z / (temperature ||z||)``.
 
@@ -132,9 +139,7 @@ class Sparse(Loss):
         class_weight: Tensor | Sequence[float] | None = None,
         **options: Any,
     ) -> None:
-        penalty: Any = weight
-        if isinstance(weight, (Tensor, Sequence)) and not isinstance(weight, str):
-            penalty, class_weight = 1.2, weight
+        penalty, class_weight = penalty_or_class_weight(weight, class_weight, 1.2)
         super().__init__(loss=loss, temperature=temperature, p=p, penalty=penalty, weight=class_weight, **options)
 
     def expected(self, e: Evidence) -> Tensor:

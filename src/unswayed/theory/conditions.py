@@ -66,7 +66,8 @@ class SymmetryGap:
     """How far ``sum_k L(u, k)`` ranges over the simplex; 0 for a symmetric loss.
 
     ``gap`` is in the loss's own units, ``normalised`` in units of its least slope, ``bound`` the paper's ``v - 1`` for
-    the latter (Lemma 1). ``exact`` is false where ``gap`` was only searched for, and so is a lower bound.
+    the latter (Lemma 1). ``exact`` is false where ``gap`` was only searched for, and so is a lower bound; for a loss that
+    depends on more than the prediction, such as a memory, it is infinite, as nothing is known.
 
     >>> from unswayed import theory
     >>> theory.symmetry_gap("vce(a=4)", 10)
@@ -89,7 +90,7 @@ def symmetry_gap(loss: Loss | str | Curve, num_classes: int) -> SymmetryGap:
     curve = parts.curve
     if not all(c >= 0 and is_symmetric(term) for c, term in parts.others):
         whole = build(loss) if isinstance(loss, (str, Loss)) else Sum(parts.others)
-        return SymmetryGap(_searched_gap(whole, num_classes), None, None, False)
+        return SymmetryGap(math.inf if whole.wants else _searched_gap(whole, num_classes), None, None, False)
     if curve is None:
         return SymmetryGap(0.0, None, None, True)
     exact = curve.shape != "mixed"
@@ -274,7 +275,9 @@ def tolerated(loss: Loss | str | Curve, num_classes: int) -> Tolerated:
         low, high = 0.0, end
         for _ in range(60):
             rate = (low + high) / 2
-            certified = all(_judge(parts, row) for row in NoiseSpec.parse(f"{kind}({rate})").transition(num_classes)[:1])
+            certified = all(
+                _judge(parts, row) for row in NoiseSpec.parse(f"{kind}({rate})").transition(num_classes)[:1]
+            )
             low, high = (rate, high) if certified else (low, rate)
         # A rate that no rounding can tell from the end of the range, or from no noise, is told as such.
         return end if end - low < 1e-12 else 0.0 if low < 1e-8 else low

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import inspect
 import math
 import time
 from dataclasses import asdict
@@ -13,6 +12,7 @@ import torch
 from torch import Tensor, nn
 
 from unswayed.data import Loader
+from unswayed.losses.base import what_it_wants
 from unswayed.training.devices import on_first
 from unswayed.training.folder import RunFolder
 from unswayed.training.metrics import SUMS, Metrics, Tally, epoch_record
@@ -75,8 +75,8 @@ class Loop:
         self.schedule = Schedule.parse(recipe.schedule)
         device = fabric.device
         self.loss = loss.to(device)
-        # Losses with a memory want to know which examples they see.
-        self.wants_index = "index" in inspect.signature(loss.forward).parameters
+        # Losses with a memory want to know which examples they see, others the epoch or the learning rate.
+        self.wants = what_it_wants(loss)
         self.module = model.to(device)
         self.average = None
         if recipe.average:
@@ -197,9 +197,8 @@ class Loop:
         return int(stop), bool(save)
 
     def _step(self, x: Tensor, index: Tensor) -> None:
-        self.optimizer.param_groups[0]["lr"] = self.recipe.lr * self.schedule.factor(
-            self.epoch, self.step, len(self.train), self.recipe.epochs
-        )
+        lr = self.recipe.lr * self.schedule.factor(self.epoch, self.step, len(self.train), self.recipe.epochs)
+        self.optimizer.param_groups[0]["lr"] = lr
         size = min(self.train.batch_size, self.train.size - self.step * self.train.batch_size)
         if self.has_batch_norm and size < 2 * self.fabric.world_size:
             # One example has no statistics; torch refuses to compute them.
@@ -209,7 +208,7 @@ class Loop:
         target = self.labels[index]
         if len(index) > int(self.has_batch_norm):
             logits = self.model(x)
-            loss = self.loss(logits, target, index=index) if self.wants_index else self.loss(logits, target)
+            loss = self._loss(logits, target, index=index, lr=lr)
         elif self.fabric.world_size == 1:
             return
         else:
@@ -218,7 +217,9 @@ class Loop:
             self.module.eval()
             logits = self.model(x.new_zeros((1, *x.shape[1:])))[:0]
             self.module.train()
-            loss = logits.sum()
+            # A loss that remembers what all processes see waits for this one too.
+            remembers = getattr(self.loss, "remembers", False)
+            loss = self._loss(logits, target, index=index, lr=lr) if remembers else logits.sum()
         share, examples = self._share(target)
         loss = loss * share
         self._count(logits.detach(), target, index, loss.detach() * examples)
@@ -233,6 +234,11 @@ class Loop:
         self.optimizer.zero_grad()
         if self.average is not None:
             self.average.update_parameters(self.module)
+
+    def _loss(self, logits: Tensor, target: Tensor, **told: Any) -> Tensor:
+        told["epoch"] = self.epoch
+        loss: Tensor = self.loss(logits, target, **{name: told[name] for name in self.wants})
+        return loss
 
     def _draw_from(self, seed: int) -> None:
         # torch.manual_seed also prepares for devices that are not there, which takes longer than a small step.
