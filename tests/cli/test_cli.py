@@ -2,9 +2,9 @@
 
 import json
 import re
+import resource
 import subprocess
 import sys
-import time
 from pathlib import Path
 
 import pytest
@@ -47,12 +47,14 @@ def test_what_needs_no_torch_does_not_import_it(args: tuple[str, ...]) -> None:
 
 @pytest.mark.parametrize("args", [("--help",), ("--version",), ("losses", "--help")])
 def test_help_answers_in_half_a_second(args: tuple[str, ...]) -> None:
+    """Of the processor's time: a machine that does other things at the same time says nothing about the program."""
     seconds = []
     for _ in range(5):
-        start = time.perf_counter()
+        before = resource.getrusage(resource.RUSAGE_CHILDREN)
         run(*args)
-        seconds.append(time.perf_counter() - start)
-    assert min(seconds) < 0.5
+        after = resource.getrusage(resource.RUSAGE_CHILDREN)
+        seconds.append(after.ru_utime + after.ru_stime - before.ru_utime - before.ru_stime)
+    assert 0 < min(seconds) < 0.5
 
 
 def test_version() -> None:
