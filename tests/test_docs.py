@@ -15,7 +15,8 @@ README = (ROOT / "README.md").read_text(encoding="utf-8")
 
 def test_readme_code_runs(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
     monkeypatch.chdir(tmp_path)
-    examples = torch.utils.data.TensorDataset(torch.eye(3).repeat(40, 1), torch.arange(3).repeat(40))
+    torch.manual_seed(0)
+    examples = torch.utils.data.TensorDataset(torch.eye(3).repeat(500, 1), torch.arange(3).repeat(500))
     names = {
         "logits": torch.randn(8, 10, requires_grad=True),
         "target": torch.randint(10, (8,)),
