@@ -67,6 +67,21 @@ def test_copies_pickles_and_state_dicts_go_on_as_the_loss_itself(spec: str) -> N
 
 
 @pytest.mark.parametrize("spec", SPECS)
+def test_gradients_in_training_are_those_of_differences(spec: str) -> None:
+    used, target = trained(loss(spec)), labels(6, classes=4)
+
+    def value(logits: Tensor) -> Tensor:
+        return call(copy.deepcopy(used).eval(), logits, target, epoch=3)
+
+    logits = draw(6, 4, seed=5)
+    # After a call with the same prediction nothing that a loss remembers moves with it.
+    found = grad(lambda z: call(used, z, target, epoch=3), logits)
+    steps = torch.eye(24, dtype=torch.float64).view(24, 6, 4) * 1e-6
+    expected = torch.stack([(value(logits + step) - value(logits - step)) / 2e-6 for step in steps]).view(6, 4)
+    torch.testing.assert_close(found, expected, rtol=1e-5, atol=1e-8)
+
+
+@pytest.mark.parametrize("spec", SPECS)
 def test_out_of_training_a_call_changes_nothing(spec: str) -> None:
     used = trained(loss(spec)).eval()
     before = copy.deepcopy(used.state_dict())

@@ -15,11 +15,11 @@ import torch
 SCRIPT = textwrap.dedent("""
     import sys
     import torch
-    from unswayed import VCE
+    import unswayed
     from unswayed.data import wrap
     from unswayed.training import Recipe, train
 
-    out, devices, kind = sys.argv[1], int(sys.argv[2]), sys.argv[3]
+    out, devices, kind, spec = sys.argv[1], int(sys.argv[2]), *sys.argv[3:]
     generator = torch.Generator().manual_seed(0)
     labels = torch.arange(304) % 4
     x = torch.randn(4, 6, generator=generator)[labels] + torch.randn(304, 6, generator=generator)
@@ -28,7 +28,7 @@ SCRIPT = textwrap.dedent("""
     layers = [torch.nn.Linear(6, 16), torch.nn.Tanh(), torch.nn.Linear(16, 4)]
     if kind == "norm":
         layers.insert(1, torch.nn.BatchNorm1d(16))
-    loss = VCE(a=1, weight=[1, 2, 0.5, 1])
+    loss = unswayed.loss(spec, weight=[1, 2, 0.5, 1])
     # A batch of one example: the second process has none.
     recipe = Recipe(epochs=3, batch_size=101 if kind == "lonely" else 50, lr=0.5, l1=1e-3, average=0.5)
     result = train(
@@ -36,7 +36,12 @@ SCRIPT = textwrap.dedent("""
         validation=0.1 if kind == "held" else 0, out=f"{out}/{devices}",
     )
     rank = torch.distributed.get_rank() if devices > 1 else 0
-    torch.save(result.model.state_dict(), f"{out}/{devices}-{rank}.pt")
+    state = result.model.state_dict()
+    for name, value in loss.state_dict().items():
+        if name.endswith("extra_state"):
+            value = torch.tensor(list(value.values()), dtype=torch.float64)
+        state[f"loss.{name}"] = value
+    torch.save(state, f"{out}/{devices}-{rank}.pt")
 """)
 
 
@@ -74,18 +79,31 @@ def check_same(tmp_path: Path, exactly: bool = True) -> None:
     assert sum(count for count, _, _ in result["calibration"]["bins"]) == 101
 
 
-def test_two_devices_end_where_one_does(tmp_path: Path) -> None:
-    run(tmp_path, "script.py", str(tmp_path), "1", "plain")
-    run(tmp_path, "script.py", str(tmp_path), "2", "plain")
+REMEMBERING = (
+    "ce + elr(beta=0.5, weight=1) + truncated_gce(k=0.3, start=1, every=1) + ogc(budget=0.5, every=2, window=128)"
+)
+
+
+@pytest.mark.parametrize(("kind", "spec"), [("plain", "vce(a=1)"), ("lonely", REMEMBERING)])
+def test_two_devices_end_where_one_does(kind: str, spec: str, tmp_path: Path) -> None:
+    for devices in ("1", "2"):
+        run(tmp_path, "script.py", str(tmp_path), devices, kind, spec)
     check_same(tmp_path)
+    if spec == REMEMBERING:
+        state = torch.load(tmp_path / "2-0.pt", weights_only=True)
+        assert (state["loss.losses.1.memory"][:203].sum(1) > 0.1).all()
+        assert 0 < state["loss.losses.2.left_out"].sum() < 203
+        assert (state["loss.losses.2.seen"][:203] == 3).all()
+        assert 0 < state["loss.losses.3._extra_state"][2] < 1
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize("kind", ["plain", "held", "lonely", "norm"])
+@pytest.mark.parametrize("kind", ["plain", "held", "lonely", "norm", "remembering"])
 def test_under_torchrun(kind: str, tmp_path: Path) -> None:
-    run(tmp_path, "script.py", str(tmp_path), "1", kind)
+    spec = REMEMBERING if kind == "remembering" else "vce(a=1)"
+    run(tmp_path, "script.py", str(tmp_path), "1", kind, spec)
     torchrun = ("-m", "torch.distributed.run", "--standalone", "--nproc-per-node=2")
-    run(tmp_path, *torchrun, "script.py", str(tmp_path), "2", kind)
+    run(tmp_path, *torchrun, "script.py", str(tmp_path), "2", kind, spec)
     # Processes without a GPU normalise by the statistics of their own half of each batch.
     check_same(tmp_path, exactly=kind != "norm")
 

@@ -22,7 +22,10 @@ _GRID = 1000
 
 
 def from_all(*values: Tensor) -> tuple[Tensor, ...]:
-    """Return the rows of all processes, in the order of their ranks and so the same in each; alone, the values."""
+    """Return the rows of all processes, the first of each before the second of each: a batch as the loader shares it.
+
+    It is the same in each process; a process alone has the values themselves.
+    """
     parallel = torch.distributed
     if not (parallel.is_available() and parallel.is_initialized() and parallel.get_world_size() > 1):
         return values
@@ -30,13 +33,14 @@ def from_all(*values: Tensor) -> tuple[Tensor, ...]:
     counts = [torch.zeros_like(count) for _ in range(parallel.get_world_size())]
     parallel.all_gather(counts, count)
     sizes = torch.cat(counts).tolist()
+    order = torch.cat([torch.arange(size) for size in sizes]).argsort(stable=True).to(count.device)
     gathered = []
     for value in values:
         mine = value.new_zeros((max(sizes), *value.shape[1:]))
         mine[: len(value)] = value
         parts = [torch.empty_like(mine) for _ in sizes]
         parallel.all_gather(parts, mine)
-        gathered.append(torch.cat([part[:size] for part, size in zip(parts, sizes, strict=True)]))
+        gathered.append(torch.cat([part[:size] for part, size in zip(parts, sizes, strict=True)])[order])
     return tuple(gathered)
 
 
@@ -105,17 +109,17 @@ class OGC(Loss):
 
     def expected(self, e: Evidence) -> Tensor:
         """Take note of the losses, in training, and return the clipped one."""
+        log_p = e.log_p_y
         if self.training:
-            self._note(e)
-        value = self.loss.pointwise(e.log_p_y)
+            self._note(e, log_p.detach())
+        value = self.loss.pointwise(log_p)
         if self._edge > 0:
-            tangent = self._value + self._slope * (self._edge - e.p_y)
-            value = torch.where(e.log_p_y > math.log(self._edge), value, tangent)
+            tangent = self._value + self._slope * (self._edge - log_p.exp())
+            value = torch.where(log_p > math.log(self._edge), value, tangent)
         return e.average(value)
 
-    @torch.no_grad()
-    def _note(self, e: Evidence) -> None:
-        given = -e.log_p_y if not e.soft else -(e.target * e.log_p_y).sum(1)
+    def _note(self, e: Evidence, log_p: Tensor) -> None:
+        given = -(e.target * log_p).sum(1) if e.soft else -log_p
         if (ignored := e.told.get("ignored")) is not None:
             given = given[~ignored]
         (new,) = from_all(given.flatten())
