@@ -78,6 +78,7 @@ SPECS = [
     "label_smoothing(loss=nce, r=1)",
     "logit_clip",
     "logit_clip(loss=gce(q=0.5), norm=0.5)",
+    "logit_clip(loss=ce, norm=2.5, published=true)",
     "eps_softmax",
     "eps_softmax(loss=mae(scale=2), m=3, p_min=0)",
     "sparse",

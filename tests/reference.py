@@ -267,10 +267,10 @@ def label_smoothing(logits: Logits, y: int, *, loss: Loss, r: float) -> float:
     return (1 - r) * loss(logits, y) + r / len(logits) * total
 
 
-def logit_clip(logits: Logits, y: int, *, loss: Loss, norm: float) -> float:
-    """L at z where ||z||_2 <= norm, at norm * z / ||z||_2 otherwise."""
+def logit_clip(logits: Logits, y: int, *, loss: Loss, norm: float, published: bool = False) -> float:
+    """L at z where ||z||_2 <= norm (1 / norm in public code), at norm * z / ||z||_2 otherwise."""
     length = l2_norm(logits)
-    if length <= norm:
+    if length <= (1 / norm if published else norm):
         return loss(logits, y)
     return loss([norm * z / length for z in logits], y)
 

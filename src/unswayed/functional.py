@@ -365,7 +365,13 @@ def label_smoothing(
 
 
 def logit_clip(
-    input: Tensor, target: Tensor, *, loss: Loss | str = "ce", norm: float = 1.0, **options: Unpack[CallOptions]
+    input: Tensor,
+    target: Tensor,
+    *,
+    loss: Loss | str = "ce",
+    norm: float = 1.0,
+    published: bool = False,
+    **options: Unpack[CallOptions],
 ) -> Tensor:
     """Logit clipping; :class:`unswayed.LogitClip` says what the parameters mean.
 
@@ -375,7 +381,7 @@ def logit_clip(
     >>> logit_clip(torch.tensor([[0.0, 2.0]]), torch.tensor([1]))
     tensor(0.3133)
     """
-    return _call(losses.LogitClip, input, target, options, loss=loss, norm=norm)
+    return _call(losses.LogitClip, input, target, options, loss=loss, norm=norm, published=published)
 
 
 def eps_softmax(

@@ -527,7 +527,10 @@ def _wrappers() -> None:
         "L(z min(1, norm/||z||), y)",
         r"L\left(z\min(1,\tau/\|z\|_2),y\right)",
         LOGIT_CLIP,
-        (Param("norm", 1.0, "largest L2 norm of the logits", low=0, open_low=True),),
+        (
+            Param("norm", 1.0, "largest L2 norm of the logits", low=0, open_low=True),
+            Param("published", False, "clip above 1/norm instead of norm, as public code does", kind="flag"),
+        ),
         bounded=True,
         smooth=False,
         why_default="1 is where its authors' code and paper agree",

@@ -45,12 +45,13 @@ class LabelSmoothing(Loss):
 class LogitClip(Loss):
     """Any loss of logits whose L2 norm is clipped: rescaled to ``norm`` when it is larger, and left alone otherwise.
 
-    This is the definition of the paper; its public code, and the code of papers that compare with it, exchange the
-    threshold and the norm in several ways.
+    This is the definition of the paper. Its public code, and that of papers that compare with it, rescales to ``norm``
+    what is larger than ``1/norm``: that is ``published=True``, which for ``norm > 1`` stretches some logits.
 
     Args:
         loss: the loss inside, or its spec.
-        norm: the largest norm, ``> 0``.
+        norm: the largest norm, ``> 0``; the ``delta`` of public code, or ``1/temp`` of its authors'.
+        published: whether to do as public code does, to repeat its results. (It adds 1e-7 to the norm too.)
 
     >>> LogitClip(norm=1.0)(torch.tensor([[3.0, 4.0]]), torch.tensor([0]))
     tensor(0.7981)
@@ -59,15 +60,18 @@ class LogitClip(Loss):
     name = "logit_clip"
     loss: Loss
     norm: float
+    published: bool
 
-    def __init__(self, loss: Loss | str = "ce", norm: float = 1.0, **options: Any) -> None:
-        super().__init__(loss=loss, norm=norm, **options)
+    def __init__(self, loss: Loss | str = "ce", norm: float = 1.0, published: bool = False, **options: Any) -> None:
+        super().__init__(loss=loss, norm=norm, published=published, **options)
 
     def expected(self, e: Evidence) -> Tensor:
         """Return the loss inside, of the clipped logits."""
         logits = e.logits.to(working_dtype(e.logits))
         size = torch.linalg.vector_norm(logits, dim=1, keepdim=True)
-        return self.loss.expected(e.with_logits(logits * (self.norm / size.clamp_min(self.norm))))
+        most = 1 / self.norm if self.published else self.norm
+        scale = torch.where(size > most, self.norm / size.clamp_min(most), 1)
+        return self.loss.expected(e.with_logits(logits * scale))
 
 
 class EpsSoftmax(Loss):
