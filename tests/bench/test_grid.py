@@ -148,7 +148,7 @@ def test_set_that_cannot_be_read(tmp_path: Path, text: str, message: str) -> Non
         ('data = "digits"\nloss = "ce"\n[[exclude]]\nrate = 1', "grid.toml, exclude 1: unknown key 'rate'"),
         (
             'data = "digits"\nloss = "ce"\n[[exclude]]\nloss = "vce"',
-            "there is nothing like {'loss': 'vce'} to leave out",
+            "nothing like {'loss': 'vce'} to leave out",
         ),
         ('data = "digits"\nloss = "ce"\n[[exclude]]\nloss = "*"', "grid.toml: everything is left out"),
     ],

@@ -13,7 +13,6 @@ from typing import Any
 
 from unswayed.losses.expression import loss as build_loss
 from unswayed.losses.presets import preset
-from unswayed.losses.registry import list_losses
 from unswayed.models import ModelSpec
 from unswayed.noise import NoiseSpec
 from unswayed.spec import did_you_mean
@@ -35,7 +34,6 @@ class Cell:
     """One run of a grid: an experiment whose data has yet to be found, and where it stands in a table.
 
     ``method`` and ``column`` are what its row and its column are called, ``data`` what the grid calls its data.
-    ``lacks`` says what is missing to run it, if something is.
 
     >>> Cell("digits", "clean", "mlp(hidden=512, depth=1)", "ce", Recipe(), 0).experiment("digits").loss
     'ce'
@@ -50,7 +48,6 @@ class Cell:
     validation: float = 0.0
     method: str = ""
     column: str = ""
-    lacks: str = ""
 
     def __post_init__(self) -> None:
         for name, usual in (("method", self.loss), ("column", self.noise)):
@@ -177,15 +174,13 @@ def first_seeds(listed: Sequence[int], count: int | None) -> list[int]:
 
 
 @cache
-def canonical_loss(spec: str) -> tuple[str, str]:
-    """Return a loss's spec as it is written down, and what is missing to build it.
+def canonical_loss(spec: str) -> str:
+    """Return a loss's spec as it is written down.
 
     >>> canonical_loss("nce+10*vce(4)")
-    ('nce + 10*vce(a=4)', '')
+    'nce + 10*vce(a=4)'
     """
-    if spec.startswith("ogc(") and "ogc" not in list_losses():
-        return spec, "the loss ogc"
-    return str(build_loss(spec)), ""
+    return str(build_loss(spec))
 
 
 def read_grid(path: str | Path, *, protocol: str = "paper", seeds: int | None = None) -> Grid:
@@ -256,10 +251,10 @@ def _expanded(
     recipes = _recipes(axes.get("recipe", usual[1]), where["recipe"], usual[1])
     listed = first_seeds([int(s) for s in _each(axes, "seed", [0], where, _seed)], seeds)
     shares = _each(axes, "validation", [0.0], where, _share)
-    for noise, model, recipe, share, ((spec, lacks), method), seed in itertools.product(
+    for noise, model, recipe, share, (spec, method), seed in itertools.product(
         noises, models, recipes, shares, losses, listed
     ):
-        yield Cell(data, noise, model, spec, recipe, seed, share, method, lacks=lacks)
+        yield Cell(data, noise, model, spec, recipe, seed, share, method)
 
 
 def _each(axes: Mapping[str, Any], key: str, usual: list[Any], where: Mapping[str, str], read: Any) -> list[Any]:

@@ -62,35 +62,23 @@ def _cell(data: str, method: str, column: str, seed: int, protocol: str, reading
     model, recipe = settings(data, protocol)
     if data == "clothing1m" and protocol == "paper":
         model = "timm:resnet50(pretrained=true)"
-    spec, lacks = canonical_loss(_CURVES.get(method) or _loss(method, data, column, reading))
+    spec = canonical_loss(_CURVES.get(method) or _loss(method, data, column, reading))
     return Cell(
         data, _noise(column, data, reading), str(ModelSpec.parse(model)), spec, named_recipe(recipe), seed,
-        method=method, column=column, lacks=lacks,
+        method=method, column=column,
     )  # fmt: skip
 
 
 def _loss(method: str, data: str, column: str, reading: str) -> str:
     """Return the spec of a method's loss for one column of one data set."""
-    published = reading == "published"
-    if method == "OGC":
-        hard = column in ("symmetric(0.6)", "symmetric(0.8)", "instance(0.6)")
-        return f"ogc(loss=ce, budget={20 if published else 1 if hard else 5})"
     if method == "VCE" and data == "cifar100":
         return _VCE_CIFAR100
-    if method == "LC" and published:
-        return f"logit_clip(loss=ce, norm={_lc_norm(data, column):g})"
-    spec = preset(method, data).spec
-    return spec.replace(PAPER_A, CODE_A) if published else spec
-
-
-def _lc_norm(data: str, column: str) -> float:
-    """Return the norm that configurations of EPS have for a kind of noise."""
-    kind, _, rest = column.partition("(")
-    if data == "cifar100":
-        return 0.5 if kind in ("clean", "symmetric") else 2.5
-    if kind in ("clean", "symmetric"):
-        return 1.5 if rest and float(rest[:-1]) >= 0.5 else 1.0
-    return 2.0 if kind == "instance" else 2.5
+    row = preset(method, data)
+    # A variant is called by when it counts, and then, in brackets, by who has it.
+    variants = {label.partition(" (")[0]: spec for label, spec in row.variants}
+    if reading == "published":
+        return variants.get("as published", row.spec.replace(PAPER_A, CODE_A))
+    return variants.get("noise of 0.6 and 0.8", row.spec) if "0.6" in column or "0.8" in column else row.spec
 
 
 def _noise(column: str, data: str, reading: str) -> str:

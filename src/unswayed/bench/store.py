@@ -25,18 +25,14 @@ _ERROR = "error.json"
 
 @dataclass(frozen=True)
 class Planned:
-    """A cell as a bench's folder knows it: where it stands in a table, and the experiment's id and settings.
-
-    ``id`` is ``None`` where the cell cannot be run yet; ``lacks`` says why.
-    """
+    """A cell as a bench's folder knows it: where it stands in a table, and the experiment's id and settings."""
 
     data: str
     method: str
     column: str
     seed: int
-    id: str | None
+    id: str
     settings: Mapping[str, Any]
-    lacks: str = ""
 
 
 @dataclass(frozen=True)
@@ -69,11 +65,8 @@ def plan_of(grid: Grid, names: Mapping[str, str]) -> Plan:
     """
     cells = []
     for cell in grid.cells:
-        experiment = cell.experiment(names[cell.data])
-        cells.append(
-            Planned(cell.data, cell.method, cell.column, cell.seed, None if cell.lacks else experiment.id,
-                    experiment.settings, cell.lacks)
-        )  # fmt: skip
+        one = cell.experiment(names[cell.data])
+        cells.append(Planned(cell.data, cell.method, cell.column, cell.seed, one.id, one.settings))
     return Plan(grid.name, grid.protocol, grid.reading, grid.changes, grid.notes, tuple(cells))
 
 
@@ -124,8 +117,8 @@ class Store:
         return [Plan(*key, notes, tuple(known.values())) for key, (notes, known) in found.items()]
 
     def cells(self) -> dict[str, Planned]:
-        """Return the runs of all plans that can be run, by their ids."""
-        return {cell.id: cell for plan in self.plans() for cell in plan.cells if cell.id is not None}
+        """Return the runs of all plans, by their ids."""
+        return {cell.id: cell for plan in self.plans() for cell in plan.cells}
 
     def state(self, id: str) -> State:
         """Return how far a run is."""

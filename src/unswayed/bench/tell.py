@@ -13,9 +13,9 @@ _SIGNS = {"done": "done", "running": "running", "begun": "begun", "failed": "fai
 def matrix(plan: Plan, store: Store) -> Iterator[str]:
     """Yield a table of each data set: a row a method, a column a noise, and in it how many seeds of how many are done.
 
-    ``!`` marks failed runs, ``*`` running ones; ``-`` is what cannot be run yet.
+    ``!`` marks failed runs, ``*`` running ones.
     """
-    states = {cell.id: store.state(cell.id).name for cell in plan.cells if cell.id is not None}
+    states = {cell.id: store.state(cell.id).name for cell in plan.cells}
     for data in dict.fromkeys(cell.data for cell in plan.cells):
         cells = [cell for cell in plan.cells if cell.data == data]
         columns = list(dict.fromkeys(cell.column for cell in cells))
@@ -30,11 +30,11 @@ def matrix(plan: Plan, store: Store) -> Iterator[str]:
 
 
 def _entry(cells: Sequence[Planned], states: dict[str, str]) -> str:
-    can = [states[cell.id] for cell in cells if cell.id is not None]
-    if not can:
-        return "-" if cells else ""
-    marks = ("!" if "failed" in can else "") + ("*" if "running" in can else "")
-    return f"{can.count('done')}/{len(can)}{marks}"
+    found = [states[cell.id] for cell in cells]
+    if not found:
+        return ""
+    marks = ("!" if "failed" in found else "") + ("*" if "running" in found else "")
+    return f"{found.count('done')}/{len(found)}{marks}"
 
 
 def _table(head: list[str], rows: list[list[str]]) -> Iterator[str]:
@@ -44,8 +44,8 @@ def _table(head: list[str], rows: list[list[str]]) -> Iterator[str]:
 
 
 def summary(plan: Plan, store: Store) -> Iterator[str]:
-    """Yield sentences: how many runs are done, running, failed (and why), not available."""
-    ids = dict.fromkeys(cell.id for cell in plan.cells if cell.id is not None)
+    """Yield sentences: how many runs are done, running, failed (and why)."""
+    ids = dict.fromkeys(cell.id for cell in plan.cells)
     states = {id: store.state(id) for id in ids}
     counts = {name: sum(state.name == name for state in states.values()) for name in _SIGNS}
     told = [f"{count} {_SIGNS[name]}" for name, count in counts.items() if count]
@@ -59,10 +59,6 @@ def summary(plan: Plan, store: Store) -> Iterator[str]:
             reasons.setdefault(state.detail.splitlines()[0], []).append(id)
     for reason, failed in reasons.items():
         yield f"  failed: {some(failed)}: {reason}"
-    for lacks in dict.fromkeys(cell.lacks for cell in plan.cells if cell.lacks):
-        rows = dict.fromkeys(cell.method for cell in plan.cells if cell.lacks == lacks)
-        n = sum(cell.lacks == lacks for cell in plan.cells)
-        yield f"  not available yet: {', '.join(rows)} ({n} runs), for want of {lacks}"
 
 
 def title(plan: Plan) -> str:

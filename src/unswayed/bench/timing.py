@@ -10,7 +10,7 @@ from typing import Any
 import torch
 
 from unswayed.bench.store import Store
-from unswayed.bench.work import stackable
+from unswayed.bench.work import is_told, stackable
 from unswayed.data import Data, Split
 from unswayed.training import Diverged, Experiment, train, train_stacked
 from unswayed.training.run import name_of_data
@@ -23,13 +23,14 @@ _STEPS, _RUNS = 20, 8
 
 
 def kind(settings: Mapping[str, Any]) -> str:
-    """Return what the time of an epoch hangs on: data, network, recipe; not the loss, nor how many epochs.
+    """Return what the time of an epoch hangs on: data, network, recipe, and whether the loss can be in a stack.
 
     >>> kind({"data": "digits", "model": "mlp", "recipe": {"epochs": 3, "batch_size": 128}, "loss": "ce"})
     'digits mlp batch_size=128'
     """
     recipe = {key: value for key, value in settings["recipe"].items() if key in _SLOW}
-    return " ".join([settings["data"], settings["model"], *(f"{key}={value}" for key, value in recipe.items())])
+    alone = ["alone"] if is_told(settings["loss"]) else []
+    return " ".join([settings["data"], settings["model"], *(f"{k}={v}" for k, v in recipe.items()), *alone])
 
 
 _SLOW = ("batch_size", "optimizer", "l1", "clip_norm", "augment", "average", "precision")

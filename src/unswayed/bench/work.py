@@ -5,11 +5,14 @@ from __future__ import annotations
 import time
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
+from functools import cache
 
 from unswayed.bench.claims import beating
 from unswayed.bench.sources import Sources
 from unswayed.bench.store import Store
 from unswayed.data import Data
+from unswayed.losses.base import what_it_wants
+from unswayed.losses.expression import loss as build_loss
 from unswayed.models import ModelSpec
 from unswayed.training import Diverged, Experiment, train, train_stacked
 
@@ -66,7 +69,18 @@ def stackable(one: Experiment) -> bool:
     >>> stackable(Experiment("digits", "clean", "cnn4", "ce"))
     False
     """
-    return ModelSpec.parse(one.model).name in ("linear", "mlp") and one.recipe.augment == "none"
+    head = ModelSpec.parse(one.model).name in ("linear", "mlp")
+    return head and one.recipe.augment == "none" and not is_told(one.loss)
+
+
+@cache
+def is_told(loss: str) -> bool:
+    """Whether a loss wants to be told more than logits and labels, which a stack does not do.
+
+    >>> is_told("ogc(loss=ce)"), is_told("ce")
+    (True, False)
+    """
+    return bool(what_it_wants(build_loss(loss)))
 
 
 def work(task: Task, sources: Sources, store: Store, device: str = "auto") -> list[Outcome]:

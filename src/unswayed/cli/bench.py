@@ -136,11 +136,11 @@ def run(
         raise ValueError(f"{grid.name} needs {places} (or leave cells out with --only data=...)")
     found = {name: sources.name(name) if sources.knows(name) else name for name in names}
     plan = plan_of(grid, found)
-    cells = {cell.id: cell for cell in plan.cells if cell.id is not None}
+    cells = {cell.id: cell for cell in plan.cells}
     todo = {
         one.id: (cell.data, one)
         for cell in grid.cells
-        if not cell.lacks and store.state((one := cell.experiment(found[cell.data])).id).name != "done"
+        if store.state((one := cell.experiment(found[cell.data])).id).name != "done"
     }
     crew = workers or usual_workers()
     print(title(plan))
@@ -174,7 +174,7 @@ def _estimate(plan: Plan, store: Store, sources: Sources, todo: dict[str, tuple[
 
     if not todo:
         return "nothing is left to do"
-    pace = measured(store, [(cell.id, cell.settings) for cell in plan.cells if cell.id is not None])
+    pace = measured(store, [(cell.id, cell.settings) for cell in plan.cells])
     timed = 0
     for name, one in todo.values():
         if kind(one.settings) not in pace and sources.has(name):
@@ -195,7 +195,7 @@ class _Watch:
 
     def __init__(self, store: Store, plan: Plan, *, total: int, left: int, quiet: bool) -> None:
         self.store, self.total, self.left, self.quiet = store, total, left, quiet
-        self.cells = {cell.id: cell for cell in plan.cells if cell.id is not None}
+        self.cells = {cell.id: cell for cell in plan.cells}
         self.started, self.ran = time.monotonic(), 0
 
     def tell(self, outcomes: list[Outcome]) -> None:
@@ -240,7 +240,7 @@ def status(
         print()
         for line in [*matrix(plan, store), *summary(plan, store)]:
             print(line)
-        cells = [(cell.id, cell.settings) for cell in plan.cells if cell.id is not None]
+        cells = [(cell.id, cell.settings) for cell in plan.cells]
         seconds = left(store, cells, measured(store, cells))
         if seconds:
             print(f"  the rest takes about {in_words(seconds)} of one worker")
