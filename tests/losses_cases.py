@@ -177,7 +177,7 @@ def oracle(loss: Loss) -> Oracle:
         return _eps_softmax(**params)
     function = reference.REFERENCES[loss.name]
     if isinstance(loss, unswayed.GJS):
-        return lambda z, y: function([z], y, **params)
+        return lambda z, y: function([z], y, pi=params["pi"])
     return lambda z, y: function(z, y, **params)
 
 

@@ -203,3 +203,49 @@ def test_mistakes_that_show_later() -> None:
     split = Split(LABELS, read=features.__getitem__)
     with pytest.raises(ValueError, match=r"augment='flip' is for images; these inputs have shape \(4,\)"):
         batches(Loader(split, 4, augment=augmentation("flip")))
+
+
+@pytest.mark.parametrize("case", CASES)
+@pytest.mark.parametrize("world", [1, 2])
+def test_several_views_are_several_augmentations_of_the_same_examples(case: str, world: int) -> None:
+    for rank in range(world):
+        shared = {"rank": rank, "world": world}
+        for (one, rows), (three, same_rows) in zip(
+            batches(loader(case, **shared), 2), batches(loader(case, views=3, **shared), 2), strict=True
+        ):
+            assert torch.equal(rows, same_rows)
+            assert len(three) == 3 * len(rows)
+            first, second, third = three.unflatten(0, (3, len(rows))).unbind(0)
+            assert torch.equal(first, one)
+            if len(rows) > 1 and case in ("memory", "sizes"):
+                assert not torch.equal(first, second)
+                assert not torch.equal(second, third)
+            if case == "features":
+                assert torch.equal(first, third)
+    whole = batches(loader(case, views=2), 1)
+    resumed = batches(loader(case, views=2), 1, start=2)
+    assert same(whole[2:], resumed)
+
+
+@dataclass(frozen=True)
+class Flaky:
+    """Fails at every seventh reading, so that one view of an example may be there without the other."""
+
+    count: list[int]
+
+    def __call__(self, row: int) -> Tensor:
+        self.count[0] += 1
+        if self.count[0] % 7 == 0:
+            raise BadImage(f"{row}.png", "out of reach")
+        return IMAGES[row]
+
+
+@pytest.mark.filterwarnings("ignore:.*left out")
+def test_an_example_of_which_one_view_is_missing_is_left_out() -> None:
+    split = Split(LABELS, read=Flaky([0]), on_bad_image="skip")
+    seen = 0
+    for x, rows in Loader(split, 5, views=2, augment=augmentation("none"), seed=7).epoch(0):
+        for view in x.unflatten(0, (2, len(rows))):
+            assert torch.equal(view, IMAGES[rows].float() / 255)
+        seen += len(rows)
+    assert seen == N - 2 * N // 7

@@ -1,4 +1,4 @@
-"""Losses that change while they train, in the training loop."""
+"""Losses that want more than logits and labels, in the training loop."""
 
 from __future__ import annotations
 
@@ -100,3 +100,56 @@ def test_after_trains_as_its_first_loss_and_then_as_its_second() -> None:
     assert both[:2] == first[:2]
     assert all(value < 0 for value in first)
     assert all(value > 0 for value in both[2:])
+
+
+def pictures() -> Data:
+    generator = torch.Generator().manual_seed(0)
+    x = torch.randint(256, (50, 3, 8, 8), generator=generator, dtype=torch.uint8)
+    return wrap((x, torch.arange(50) % 4), (x[:9], torch.arange(9) % 4))
+
+
+def test_gjs_sees_two_augmentations_of_each_example() -> None:
+    batches: list[Tensor] = []
+
+    class Net(nn.Sequential):
+        def forward(self, x: Tensor) -> Tensor:
+            if self.training:
+                batches.append(x.clone())
+            out: Tensor = super().forward(x)
+            return out
+
+    torch.manual_seed(1)
+    net = Net(nn.Flatten(), nn.Linear(192, 4))
+    start = {key: value.clone() for key, value in net.state_dict().items()}
+    plan = Recipe(epochs=1, batch_size=50, lr=0.1, momentum=0, clip_norm=0, augment="crop(2) + flip")
+    result = train(net, pictures(), "gjs(pi=0.3)", plan)
+    (x,) = batches
+    weak, strong = x.unflatten(0, (2, 50)).unbind(0)
+    assert not torch.equal(weak, strong)
+    # The one step, by hand; the order of the examples is that of a run with one view.
+    batches.clear()
+    single = Net(nn.Flatten(), nn.Linear(192, 4))
+    order: list[Tensor] = []
+
+    class Asking(nn.Module):
+        def forward(self, logits: Tensor, target: Tensor, index: Tensor) -> Tensor:
+            order.append(target)
+            return nn.functional.cross_entropy(logits, target)
+
+    train(single, pictures(), Asking(), plan)
+    assert torch.equal(batches[0], weak)
+    net.load_state_dict(start)
+    net.eval()
+    value = unswayed.GJS(pi=0.3)([net(weak), net(strong)], order[0])
+    value.backward()
+    assert result.last["train_loss"] == pytest.approx(value.item(), rel=1e-5)
+    for key, parameter in net.named_parameters():
+        assert parameter.grad is not None
+        torch.testing.assert_close(result.weights()[key], start[key] - 0.1 * parameter.grad)
+
+
+def test_a_sum_in_which_not_all_take_several_views_is_refused() -> None:
+    with pytest.raises(ValueError, match=r"one part compares 2 views of each example, .* write gjs\(views=1\)"):
+        train("linear", pictures(), "ce + gjs", Recipe(epochs=1))
+    train("linear", pictures(), "ce + gjs(views=1)", Recipe(epochs=1))
+    train("linear", pictures(), "0.5*gjs(pi=0.1) + gjs", Recipe(epochs=1))

@@ -42,6 +42,7 @@ class Loader:
         device: where the batches are wanted; inputs in memory are moved there once.
         rank, world: this process and how many there are. They share each batch, which is the same for any number.
         workers: processes that read images from disk; 0: this one does.
+        views: how many augmentations of each example a batch holds, one whole batch of them after another.
 
     >>> from unswayed.data import load
     >>> loader = Loader(load("digits").train, 128)
@@ -63,14 +64,16 @@ class Loader:
         rank: int = 0,
         world: int = 1,
         workers: int = 0,
+        views: int = 1,
     ) -> None:
-        for name, value, low in (("batch_size", batch_size, 1), ("seed", seed, 0), ("workers", workers, 0)):
+        limits = (("batch_size", batch_size, 1), ("seed", seed, 0), ("workers", workers, 0), ("views", views, 1))
+        for name, value, low in limits:
             if value < low:
                 raise ValueError(f"{name}={value} is not allowed; {name} >= {low}")
         if not 0 <= rank < world:
             raise ValueError(f"rank={rank} is not allowed; 0 <= rank < world={world}")
         self.split, self.batch_size, self.seed, self.shuffle = split, batch_size, seed, shuffle
-        self.rank, self.world, self.workers = rank, world, workers
+        self.rank, self.world, self.workers, self.views = rank, world, workers, views
         self.device = torch.device(device)
         self.rows = torch.arange(len(split)) if rows is None else torch.from_numpy(np.array(rows, dtype=np.int64))
         if self.rows.dim() != 1 or not len(self.rows):
@@ -123,16 +126,20 @@ class Loader:
         # One copy to the device an epoch; a copy a step would wait for the steps before.
         here = order.to(self.device)
         for step, index in enumerate(batches, start):
-            drawn = self._draw(epoch, step, index)[1]
             mine = here[step * self.batch_size :][: self.batch_size][self.rank :: self.world]
-            x = self._pixels.index_select(0, mine)
-            yield self._augmented(x.permute(0, 3, 1, 2) if self._last else x, drawn), mine
+            views = []
+            for view in range(self.views):
+                x = self._pixels.index_select(0, mine)
+                drawn = self._draw(epoch, step, index, view)[1]
+                views.append(self._augmented(x.permute(0, 3, 1, 2) if self._last else x, drawn))
+            yield _joined(views), mine
 
-    def _draw(self, epoch: int, step: int, index: Tensor) -> tuple[Tensor | None, list[Tensor]]:
+    def _draw(self, epoch: int, step: int, index: Tensor, view: int) -> tuple[Tensor | None, list[Tensor]]:
         """Draw for the whole batch, and return this process's share: of the frame, and of the steps."""
         if self.augment.frame is None and not self.augment.steps:
             return None, []
-        given = Draw(index, epoch, self.seed, _generator(_STEP, self.seed, epoch, step))
+        parts = (_STEP, self.seed, epoch, step, view) if view else (_STEP, self.seed, epoch, step)
+        given = Draw(index, epoch, self.seed, _generator(*parts))
         frame = None if self.augment.frame is None else self.augment.frame.draw(given)[self.rank :: self.world]
         return frame, [numbers[self.rank :: self.world] for numbers in self.augment.draw(given)]
 
@@ -148,16 +155,19 @@ class Loader:
         images = _Images(self.split.read, self.augment.frame, self.split.size)
         seeds = _generator(_READ, self.seed, epoch)
         base = seeds.initial_seed() if self.split.random else None
-        waiting: deque[tuple[Tensor, list[Tensor]]] = deque()
+        waiting: deque[tuple[Tensor, list[list[Tensor]]]] = deque()
 
         def asked() -> Iterator[list[_Asked]]:
             # Made as they are needed: what a million images draw would fill the memory.
             for step, index in enumerate(batches, start):
-                frame, drawn = self._draw(epoch, step, index)
+                views = [self._draw(epoch, step, index, view) for view in range(self.views)]
                 mine = index[self.rank :: self.world]
-                waiting.append((mine, drawn))
-                numbers = [None] * len(mine) if frame is None else frame
-                yield [(row, base, each) for row, each in zip(mine.tolist(), numbers, strict=True)]
+                waiting.append((mine, [drawn for _, drawn in views]))
+                yield [
+                    (row, None if base is None else base + view, None if frame is None else frame[place])
+                    for view, (frame, _) in enumerate(views)
+                    for place, row in enumerate(mine.tolist())
+                ]
 
         reader: torch.utils.data.DataLoader[Any] = torch.utils.data.DataLoader(
             images,  # type: ignore[arg-type]
@@ -170,10 +180,17 @@ class Loader:
         for x, places, bad in reader:
             for problem in bad:
                 self._tell(problem)
-            mine, drawn = waiting.popleft()
-            there = torch.tensor(places, dtype=torch.int64)
+            mine, views = waiting.popleft()
+            read = torch.zeros(self.views * len(mine), dtype=torch.bool)
+            read[places] = True
+            # An example that one of its views could not be read of is left out.
+            whole = read.view(self.views, len(mine)).all(0)
             x = self._empty(images) if x is None else x.to(self.device, non_blocking=True)
-            yield self._augmented(x, [each[there] for each in drawn]), mine[there].to(self.device)
+            if len(places) > self.views * int(whole.sum()):
+                x = x[whole.repeat(self.views)[read].to(x.device)]
+            parts = x.unflatten(0, (self.views, int(whole.sum())))
+            augmented = [self._augmented(part, [each[whole] for each in drawn]) for part, drawn in zip(parts, views)]
+            yield _joined(augmented), mine[whole].to(self.device)
 
     def _empty(self, images: _Images) -> Tensor:
         """Return a batch of no examples, of the shape that others have."""
@@ -193,6 +210,10 @@ class Loader:
         if problem.path not in self._told:
             self._told.add(problem.path)
             warnings.warn(f"{problem}; it is left out", stacklevel=3)
+
+
+def _joined(views: list[Tensor]) -> Tensor:
+    return views[0] if len(views) == 1 else torch.cat(views)
 
 
 # A row, what the random numbers of reading it hang on (if it draws any), and those that its frame has drawn.

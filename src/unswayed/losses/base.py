@@ -49,6 +49,8 @@ class Loss(nn.Module):
     name: ClassVar[str]
     needs_sum: bool = False
     takes_views: bool = False
+    # How many predictions of each example it compares, each from an augmentation of its own.
+    views: int = 1
     # What the call must say of the training around it: some of index, epoch and lr.
     wants: frozenset[str] = frozenset()
     # Whether a call in training changes what later calls return; a loss around such a loss must let it see all it sees
@@ -89,6 +91,7 @@ class Loss(nn.Module):
         for part in parts:
             self.needs_sum, self.remembers = self.needs_sum or part.needs_sum, self.remembers or part.remembers
             self.wants |= part.wants
+            self.views = max(self.views, part.views)
 
     def _inner(self, key: str, loss: Loss | str) -> Loss:
         """The loss inside a wrapper, from a loss or its spec."""

@@ -255,10 +255,11 @@ def _fill() -> None:
                 open_low=True,
                 open_high=True,
             ),
+            Param("views", 2, "augmentations of each example in training", kind="integer", low=1),
         ),
         pointwise=False,
         reduces_to=("gjs(pi) with one prediction = js(pi)",),
-        why_default="as js",
+        why_default="as js; two views are its authors'",
     )
     _add(
         "phuber_ce",

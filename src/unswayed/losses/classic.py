@@ -212,6 +212,7 @@ class GJS(Loss):
 
     Args:
         pi: weight of the label, ``0 < pi < 1``.
+        views: how many augmentations of each example :func:`unswayed.training.train` gives it, ``>= 1``.
 
     >>> weak, strong = torch.tensor([[2.0, 0.0]]), torch.tensor([[1.0, 0.5]])
     >>> GJS(pi=0.5)([weak, strong], torch.tensor([0]))
@@ -221,9 +222,10 @@ class GJS(Loss):
     name = "gjs"
     takes_views = True
     pi: float
+    views: int
 
-    def __init__(self, pi: float = 0.5, **options: Any) -> None:
-        super().__init__(pi=pi, **options)
+    def __init__(self, pi: float = 0.5, views: int = 2, **options: Any) -> None:
+        super().__init__(pi=pi, views=views, **options)
 
     def formula(self, e: Evidence) -> Tensor:
         """Return ``[H(m) - (1-pi)/M sum_i H(p_i)] / Z``, which is the same."""

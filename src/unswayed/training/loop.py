@@ -92,6 +92,7 @@ class Loop:
         self.parameters = [p for p in self.module.parameters() if p.requires_grad]
         self.has_batch_norm = any(isinstance(m, nn.modules.batchnorm._BatchNorm) for m in self.module.modules())
         self.train, self.tests = train, tests
+        self.views = train.views
         if self.has_batch_norm and min(train.batch_size, train.size) < 2 * fabric.world_size:
             raise ValueError(
                 f"batches of {min(train.batch_size, train.size)} are too small for a network with batch normalisation; "
@@ -222,7 +223,7 @@ class Loop:
             loss = self._loss(logits, target, index=index, lr=lr) if remembers else logits.sum()
         share, examples = self._share(target)
         loss = loss * share
-        self._count(logits.detach(), target, index, loss.detach() * examples)
+        self._count(logits.detach()[: len(target)], target, index, loss.detach() * examples)
         self.fabric.backward(loss)
         if self.recipe.l1:
             pairs = [(p.detach(), p.grad) for p in self.parameters if p.grad is not None]
@@ -237,7 +238,8 @@ class Loop:
 
     def _loss(self, logits: Tensor, target: Tensor, **told: Any) -> Tensor:
         told["epoch"] = self.epoch
-        loss: Tensor = self.loss(logits, target, **{name: told[name] for name in self.wants})
+        views = logits if self.views == 1 else logits.reshape(self.views, len(target), *logits.shape[1:]).unbind(0)
+        loss: Tensor = self.loss(views, target, **{name: told[name] for name in self.wants})
         return loss
 
     def _draw_from(self, seed: int) -> None:

@@ -322,7 +322,13 @@ def _loop(
     rows, kept_back = held_out(len(data.train), experiment)
     seed = seed_of(experiment.order, ORDER)
     changed = augmentation(recipe.augment, mean=mean, std=std)
-    train = Loader(data.train, recipe.batch_size, rows=rows, seed=seed, augment=changed, **common)
+    views = criterion.views if isinstance(criterion, Loss) else 1
+    if views > 1 and not (isinstance(criterion, Loss) and criterion.takes_views):
+        raise ValueError(
+            f"{criterion}: one part compares {views} views of each example, and another takes a single one; "
+            f"give gjs alone or beside gjs, or write gjs(views=1)"
+        )
+    train = Loader(data.train, recipe.batch_size, rows=rows, seed=seed, augment=changed, views=views, **common)
     size = max(recipe.batch_size, 512)
     plain = {"shuffle": False, "augment": augmentation("none", mean=mean, std=std), **common}
     noisy_labels = torch.tensor(noisy.labels)
