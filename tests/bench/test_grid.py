@@ -1,5 +1,6 @@
 """Grids from TOML files: what multiplies, what is left out, and how mistakes are told."""
 
+import textwrap
 from pathlib import Path
 
 import pytest
@@ -56,6 +57,14 @@ def test_lists_multiply(tmp_path: Path) -> None:
     assert len(images) == 3 * 2 * 3
 
 
+def test_the_example_of_the_docs(tmp_path: Path) -> None:
+    page = (Path(__file__).parents[2] / "docs" / "bench.md").read_text(encoding="utf-8")
+    block = page.split("this is `grid.toml`:")[1].split("`unswayed bench grid.toml")[0]
+    cells = grid(tmp_path, textwrap.dedent(block)).cells
+    assert len([c for c in cells if c.data == "digits"]) == 2 * 2 * 3
+    assert len([c for c in cells if c.data == "cifar10"]) == 3 * 2 * 2 * 3
+
+
 def test_what_is_the_same_is_one_cell(tmp_path: Path) -> None:
     cells = grid(tmp_path, 'data = "digits"\nloss = ["vce", "vce(1)", "VCE(a=1.0)"]\nnoise = "clean"').cells
     assert [c.loss for c in cells] == ["vce(a=1)"]
@@ -69,7 +78,7 @@ def test_seeds_are_counted_on(tmp_path: Path) -> None:
 
 def test_protocols_give_what_the_file_does_not_say(tmp_path: Path) -> None:
     (cell,) = grid(tmp_path, 'data = "cifar10"\nloss = "ce"', protocol="embeddings").cells
-    assert (cell.model, cell.recipe.epochs) == ("mlp(hidden=512, depth=1)", 30)
+    assert (cell.model, cell.recipe.epochs) == ("mlp(hidden=256, depth=1)", 30)
     (cell,) = grid(tmp_path, 'data = "mine"\nloss = "ce"\nmodel = "linear"', protocol="embeddings").cells
     assert (cell.model, cell.recipe.epochs) == ("linear", 30)
 

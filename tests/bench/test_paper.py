@@ -131,7 +131,7 @@ def test_figures_have_the_losses_that_are_compared() -> None:
 
 def test_embeddings_have_a_head_and_other_data_a_recipe_of_its_own() -> None:
     grid = paper_grid("paper/benchmark", protocol="embeddings")
-    assert {c.model for c in grid.cells} == {"mlp(hidden=512, depth=1)"}
+    assert {c.model for c in grid.cells} == {"mlp(hidden=256, depth=1)"}
     assert {(c.recipe.epochs, c.recipe.augment) for c in grid.cells} == {(30, "none")}
     with pytest.raises(ValueError, match="there is no recipe 'fast/"):
         settings("digits", "fast")

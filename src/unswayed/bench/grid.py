@@ -26,7 +26,7 @@ READINGS = ("written", "published")
 _AXES = ("noise", "loss", "method", "model", "recipe", "seed", "validation")
 _KEYS = ("data", *_AXES, "datasets", "exclude")
 _MATCHED = ("data", "noise", "loss", "method", "model", "seed")
-_HEAD = ("mlp(hidden=512, depth=1)", "features")
+_HEAD = ("mlp(hidden=256, depth=1)", "features")
 
 
 @dataclass(frozen=True)
@@ -143,7 +143,7 @@ def settings(data: str, protocol: str) -> tuple[str, str]:
     """Return the network and the recipe that a protocol takes for a data set.
 
     >>> settings("cifar10", "paper"), settings("cifar10", "embeddings")
-    (('cnn8', 'paper/cifar10'), ('mlp(hidden=512, depth=1)', 'features'))
+    (('cnn8', 'paper/cifar10'), ('mlp(hidden=256, depth=1)', 'features'))
     """
     if protocol == "embeddings":
         return _HEAD
