@@ -68,6 +68,7 @@ def record(entry: LossInfo) -> dict[str, Any]:
         "pointwise": entry.pointwise,
         "wrapper": entry.wrapper,
         "smooth": entry.smooth,
+        "wants": list(entry.wants),
         "parameters": [
             {
                 "name": p.name,
@@ -172,6 +173,8 @@ def _show(entry: LossInfo) -> None:
     line("symmetric", _yes(entry.symmetric))
     line("asymmetric", entry.asymmetric)
     line("bounded", "as the loss inside" if entry.wrapper and not entry.bounded else _yes(entry.bounded))
+    if entry.wants:
+        line("wants", f"{' and '.join(f'{name}=' for name in entry.wants)} in each call; unswayed train gives it")
     for param in entry.params:
         default = "required" if param.default is REQUIRED else f"default {write(param.default, param.kind)}"
         line("parameter", f"{param.range}; {default}: {param.meaning}")

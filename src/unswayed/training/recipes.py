@@ -194,6 +194,11 @@ RECIPES = {
         augment="random_crop(224) + flip", clip_norm=0, source=_PAPER,
         unstated={"clip_norm": "off in public code of JAL", "augment": "kind of crop: public code of JAL"},
     ),
+    "nls/cifar": Recipe(
+        epochs=220, batch_size=128, lr=0.1, momentum=0, schedule="milestones([40, 80, 120, 120, 120], 0.1)",
+        clip_norm=0, augment="crop(4) + flip", source="public code of negative label smoothing",
+        unstated={"momentum": "0.9, Nesterov, and weight decay 1e-4 from epoch 120 on, where the rate is 1e-6"},
+    ),
 }  # fmt: skip
 
 
