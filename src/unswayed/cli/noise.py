@@ -1,18 +1,22 @@
-"""``unswayed noise``: make labels wrong, and show how wrong they are."""
+"""``unswayed noise``: make labels wrong, show how wrong they are, and estimate it where nobody knows."""
 
 from __future__ import annotations
 
 import json
 from collections.abc import Sequence
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated
+from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
+from unswayed._files import written_whole
 from unswayed.cli import _data
 
 if TYPE_CHECKING:
-    from unswayed.noise import NoisyLabels
+    from rich.console import Console
+
+    from unswayed.noise import NoiseEstimate, NoisyLabels
+    from unswayed.noise.matrix import Matrix
 
 EXAMPLES_MAKE = """Examples:
 
@@ -36,11 +40,22 @@ EXAMPLES_SHOW = """Examples:
 
 `unswayed noise show noise.npz --json` - the manifest
 """
+EXAMPLES_ESTIMATE = """Examples:
+
+`unswayed noise estimate --data features=table.csv --label species`
+
+`unswayed noise estimate --data features=cifar10.npz --noise "human(worst)"` - where the truth is known, it is shown
+
+`unswayed noise estimate --probabilities probabilities.npz` - arrays `probabilities` (N, K) and `labels` (N)
+
+`unswayed noise estimate --data features=table.csv --label species --save probabilities.npz --json`
+"""
 # More classes are shown as a list, as their matrix is wider than a terminal.
 _WIDEST = 20
 
 app = typer.Typer(
-    no_args_is_help=True, help="Make labels wrong in exactly the wanted numbers, and show how wrong they are."
+    no_args_is_help=True,
+    help="Make labels wrong in exactly the wanted numbers, show how wrong they are, and estimate it from data.",
 )
 
 
@@ -105,6 +120,75 @@ def show(
         print(f"wrote {plot}")
 
 
+@app.command(epilog=EXAMPLES_ESTIMATE)
+def estimate(
+    data: Annotated[str | None, typer.Option("--data", metavar=_data.METAVAR, help=_data.HELP)] = None,
+    label: Annotated[str | None, typer.Option("--label", help="Label column of a CSV or parquet table.")] = None,
+    noise: Annotated[
+        str, typer.Option("--noise", help="Labels to look at: given (those of the data), or a kind of noise to try.")
+    ] = "given",
+    probabilities: Annotated[
+        Path | None,
+        typer.Option(
+            "--probabilities",
+            metavar="FILE",
+            help="Instead of --data: .npz of out-of-sample probabilities and labels.",
+        ),
+    ] = None,
+    loss: Annotated[
+        str | None, typer.Option("--loss", help="Loss of the cross-validated classifier; by default vce(a=10/K).")
+    ] = None,
+    model: Annotated[str, typer.Option("--model", help="linear or mlp(hidden=..., depth=...).")] = "mlp(hidden=256)",
+    folds: Annotated[int, typer.Option("--folds", help="Of the cross-validation.")] = 5,
+    resamples: Annotated[int, typer.Option("--resamples", help="Of the bootstrap.")] = 100,
+    seed: Annotated[int, typer.Option("--seed", help="Of folds, training, bootstrap, and of --noise.")] = 0,
+    save: Annotated[
+        Path | None, typer.Option("--save", metavar="FILE", help="Keep probabilities and labels in this .npz file.")
+    ] = None,
+    quiet: Annotated[bool, typer.Option("--quiet", "-q", help="No progress.")] = False,
+    as_json: Annotated[bool, typer.Option("--json", help="Print the estimate as JSON.")] = False,
+) -> None:
+    """Estimate how many labels are wrong, and which classes are taken for which."""
+    import numpy as np
+
+    from unswayed import noise as noises
+    from unswayed.noise.labels import check_place
+    from unswayed.noise.ranking import read_probabilities
+
+    if (data is None) == (probabilities is None):
+        raise ValueError("say what to look at: --data NAME[=PATH], or --probabilities FILE; one of them")
+    if save is not None:
+        check_place(save)
+    classes: Sequence[str] | None = None
+    known = None
+    if probabilities is not None:
+        table, labels = read_probabilities(probabilities)
+    else:
+        from unswayed import training
+        from unswayed.training.run import make_noise
+
+        assert data is not None
+        loaded = _data.load(data, label=label)
+        noisy = make_noise(loaded, noise, seed)
+        labels, known, classes = noisy.labels, noisy.rate, loaded.classes
+        table = training.out_of_sample(
+            loaded, loss, model, noise=noisy, folds=folds, seed=seed, progress=training.Progress(quiet=quiet)
+        )
+    found = noises.estimate(labels, table, resamples=resamples, seed=seed)
+    if save is not None:
+        with written_whole(save) as part, part.open("wb") as file:
+            np.savez_compressed(file, probabilities=table, labels=labels)
+    if as_json:
+        print(json.dumps(found.record() | {"true_rate": known}, indent=2))
+        return
+    print(found.sentences(classes))
+    if known is not None:
+        print(f"In truth {100 * known:.2f} % are wrong: --noise was {noise}, so that it is known.")
+    _estimates(found, classes)
+    if save is not None:
+        print(f"wrote {save}")
+
+
 def _summary(noisy: NoisyLabels) -> str:
     head = f"{noisy.spec}, seed {noisy.seed}: "
     if noisy.clean is None or noisy.rate is None:
@@ -113,27 +197,50 @@ def _summary(noisy: NoisyLabels) -> str:
     return f"{head}{wrong:,} of {len(noisy):,} labels are wrong ({100 * noisy.rate:.2f} %)"
 
 
+def _console() -> Console:
+    from rich.console import Console
+
+    console = Console(highlight=False)
+    # A pipe has no width of its own.
+    return console if console.is_terminal else Console(width=max(160, console.width), highlight=False)
+
+
+def _estimates(found: NoiseEstimate, classes: Sequence[str] | None) -> None:
+    from rich import box
+    from rich.table import Table
+
+    console = _console()
+    methods = Table(box=box.SIMPLE_HEAD, pad_edge=False)
+    methods.add_column("method", style="cyan", no_wrap=True)
+    methods.add_column("wrong labels %", justify="right")
+    methods.add_column(f"{100 * found.level:g} % interval", justify="right")
+    for name, m in found.methods.items():
+        methods.add_row(name, f"{100 * m.rate:.1f}", f"{100 * m.low:.1f} to {100 * m.high:.1f}")
+    console.print(methods)
+    corrected = found.methods["corrected"].joint
+    _matrix(console, corrected.matrix, corrected.classes * found.examples, classes)
+
+
 def _table(noisy: NoisyLabels, classes: Sequence[str] | None) -> None:
+    console = _console()
+    console.print(_summary(noisy), markup=False, soft_wrap=True)
+    if noisy.counts is not None and noisy.transition is not None:
+        _matrix(console, noisy.transition, noisy.counts.sum(1), classes)
+
+
+def _matrix(console: Console, matrix: Matrix, sizes: Any, classes: Sequence[str] | None) -> None:
+    """Print a transition matrix, with how many examples each class has."""
     import numpy as np
     from rich import box
-    from rich.console import Console
     from rich.markup import escape
     from rich.table import Table
 
-    console = Console(highlight=False)
-    if not console.is_terminal:
-        # A pipe has no width of its own.
-        console = Console(width=max(160, console.width), highlight=False)
-    console.print(_summary(noisy), markup=False, soft_wrap=True)
-    counts, matrix = noisy.counts, noisy.transition
-    if counts is None or matrix is None:
-        return
-    numbers = [str(i) for i in range(noisy.num_classes)]
+    numbers = [str(i) for i in range(len(matrix))]
     names = [i if i == name else f"{i} {name}" for i, name in zip(numbers, classes or numbers)]
     table = Table(box=box.SIMPLE_HEAD, pad_edge=False, title="labelled as, in percent", title_justify="left")
     table.add_column("true class", style="cyan", no_wrap=True)
     table.add_column("examples", justify="right")
-    small = noisy.num_classes <= _WIDEST
+    small = len(matrix) <= _WIDEST
     if small:
         for number in numbers:
             table.add_column(number, justify="right", no_wrap=True)
@@ -142,7 +249,7 @@ def _table(noisy: NoisyLabels, classes: Sequence[str] | None) -> None:
         table.add_column("most often taken for", overflow="fold")
         table.add_column("others", justify="right")
     for i, row in enumerate(100 * matrix):
-        size = int(counts[i].sum())
+        size = round(sizes[i])
         cells = [escape(names[i]), f"{size:,}"]
         if small:
             cells += ["" if not size or not share else _bold(f"{share:.1f}", i == j) for j, share in enumerate(row)]

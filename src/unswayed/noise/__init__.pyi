@@ -1,3 +1,8 @@
+from unswayed.noise.estimating import MethodEstimate as MethodEstimate
+from unswayed.noise.estimating import NoiseEstimate as NoiseEstimate
+from unswayed.noise.estimating import estimate as estimate
+from unswayed.noise.joint import Joint as Joint
+from unswayed.noise.kinds import NoiseKind as NoiseKind
 from unswayed.noise.labels import NoisyLabels as NoisyLabels
 from unswayed.noise.making import make as make
 from unswayed.noise.matrix import transition_matrix as transition_matrix

@@ -1,5 +1,6 @@
 from unswayed.training.experiment import Experiment as Experiment
 from unswayed.training.folder import RunFolder as RunFolder
+from unswayed.training.folds import out_of_sample as out_of_sample
 from unswayed.training.metrics import Metrics as Metrics
 from unswayed.training.metrics import Tally as Tally
 from unswayed.training.progress import Progress as Progress
