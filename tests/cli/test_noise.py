@@ -74,3 +74,38 @@ def test_labels_as_given_have_no_matrix(run: Callable[..., str], tmp_path: Path)
 def test_mistakes_are_told(run: Callable[..., str], args: tuple[str, ...], message: str, tmp_path: Path) -> None:
     other = make("symmetric(0.4)", np.arange(1437) % 10, 10).save(tmp_path / "other.npz")
     assert message in run(*(arg.format(other=other) for arg in args), code=2)
+
+
+def test_estimate(run: Callable[..., str], tmp_path: Path) -> None:
+    kept = tmp_path / "probabilities.npz"
+    command = ("estimate", "--noise", "symmetric(0.3)", "--data", "digits", "--model", "linear", "--folds", "3", "-q")
+    text = run(*command, "--resamples", "20", "--save", str(kept))
+    assert "of the 1,437 labels seem wrong (95 % interval" in text
+    assert "In truth 29.99 % are wrong" in text
+    assert "labelled as, in percent" in text
+    assert f"wrote {kept}" in text
+    told = [line.split() for line in text.splitlines() if line.strip().startswith("corrected")]
+    found = json.loads(run("estimate", "--probabilities", str(kept), "--resamples", "20", "--json"))
+    assert told[0][1] == f"{100 * found['methods']['corrected']['rate']:.1f}"
+    assert found["true_rate"] is None
+    assert found["low"] <= found["rate"] <= found["high"]
+    assert abs(found["rate"] - 0.3) < 0.1
+    with np.load(kept) as content:
+        as_cleanlab = {"pred_probs": content["probabilities"], "labels": content["labels"]}
+    np.savez(tmp_path / "cleanlab.npz", **as_cleanlab)
+    again = run("estimate", "--probabilities", str(tmp_path / "cleanlab.npz"), "--resamples", "20", "--json")
+    assert json.loads(again) == found
+
+
+def test_estimate_tells_mistakes(run: Callable[..., str], tmp_path: Path) -> None:
+    np.savez(tmp_path / "other.npz", x=np.zeros(3))
+    for args, message in (
+        ((), "--data NAME[=PATH], or --probabilities FILE"),
+        (("--data", "digits", "--probabilities", "x.npz"), "one of them"),
+        (("--probabilities", "x.npz"), "no such file"),
+        (("--probabilities", str(tmp_path / "other.npz")), "it holds x"),
+        (("--data", "digits", "--folds", "1"), "folds >= 2"),
+        (("--data", "digits", "--model", "cnn8"), "only linear and mlp can"),
+        (("--data", "digits", "--save", "x.csv"), "name such a file"),
+    ):
+        assert message in run("estimate", *args, code=2)
