@@ -1,5 +1,6 @@
 """Table 5's grid on tiny trees of files in the published layout."""
 
+import json
 from pathlib import Path
 
 import pytest
@@ -56,6 +57,7 @@ def run(grid: Grid, sources: Sources, out: Path) -> Store:
 def check(store: Store) -> None:
     for id, planned in store.cells().items():
         assert store.state(id).name == "done", store.state(id).detail
+        assert json.loads((store.folder(id) / "result.json").read_text())["id"] == id
         epochs = store.epochs(id)
         assert len(epochs) == 2
         # WebVision's networks are measured on ILSVRC12 too.

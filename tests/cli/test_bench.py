@@ -99,8 +99,10 @@ def test_the_papers_table_on_features(grid: Path, program: Callable[..., str]) -
     # OGC cannot be stacked, and is run alone.
     assert "OGC 1/1 1/1 1/1 1/1 1/1 1/1 1/1 1/1" in rows
     assert "88 runs: 88 done" in rows
-    record = json.loads(next(Path("results").glob("*/result.json")).read_text())
-    assert record["experiment"]["data"].startswith("cifar10-features#")
+    for path in Path("results").glob("*/result.json"):
+        record = json.loads(path.read_text())
+        assert record["id"] == path.parent.name
+        assert record["experiment"]["data"].startswith("cifar10-features#")
     (plan,) = Store("results").plans()
     assert (plan.reading, plan.protocol, plan.changes) == ("published", "embeddings", ("recipe.epochs=2",))
     again = program(*what, "--seeds", "1", "--set", "recipe.epochs=2", "--as", "written", "--dry-run")

@@ -6,7 +6,7 @@ import multiprocessing
 import os
 import signal
 from collections.abc import Callable, Iterator, Sequence
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from dataclasses import dataclass
 from multiprocessing.connection import Connection, wait
 from typing import Any
@@ -141,11 +141,10 @@ def _serve(line: Connection, sources: Sources, store: Store, device: str, thread
     import torch
 
     torch.set_num_threads(threads)
-    try:
+    # Where the parent is gone, there is nobody to listen, and nothing more to do.
+    with suppress(EOFError, BrokenPipeError, ConnectionResetError, Stopped):
         while (task := line.recv()) is not None:
             line.send(work(task, sources, store, device))
-    except (Stopped, EOFError, OSError):
-        return
 
 
 @contextmanager

@@ -7,6 +7,8 @@ from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from functools import cache
 
+import torch
+
 from unswayed.bench.claims import beating
 from unswayed.bench.sources import Sources
 from unswayed.bench.store import Store
@@ -111,12 +113,15 @@ def _run(task: Task, mine: Sequence[Experiment], sources: Sources, store: Store,
         return [error] * len(mine)
     if task.stacked and data.train.inputs is not None:
         return _together(mine, data, store, device)
+    # Images that are read from disk are read by as many processes as there are processors for this worker but one.
+    readers = 0 if data.train.inputs is not None else torch.get_num_threads() - 1
     found: list[Exception | None] = []
     for one in mine:
         try:
             train(
                 one.model, data, one.loss, one.recipe, noise=one.noise, seed=one.seed, noise_seed=one.noise_seed,
                 order_seed=one.order_seed, validation=one.validation, out=store.folder(one.id), device=device,
+                workers=readers,
             )  # fmt: skip
             found.append(None)
         except Exception as error:
