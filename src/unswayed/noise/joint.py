@@ -7,7 +7,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from unswayed.noise.matrix import Matrix
-from unswayed.noise.ranking import Floats, Ints, Ranked
+from unswayed.noise.ranking import Bools, Floats, Ints, Ranked
 from unswayed.noise.separating import BINS, Separation, Table, separate
 
 # Anchor points of a class: this share of the examples predicted as it, and at least so many.
@@ -162,6 +162,16 @@ class Corrected:
 
     def joint(self, weights: Floats, cut: float = CUT) -> Joint:
         """Count."""
+        return self._counted(weights, cut)[0]
+
+    def doubts(self) -> tuple[Floats, Ints]:
+        """Return the chance of each label to be wrong, and the likeliest class but the label's."""
+        _, parts, own = self._counted(np.ones(len(self._kind)), CUT)
+        likeliest = np.where(own, -1, parts).argmax(1)
+        return 1 - np.where(own, parts, 0).sum(1), self._true[np.arange(len(parts)), likeliest]
+
+    def _counted(self, weights: Floats, cut: float) -> tuple[Joint, Floats, Bools]:
+        """Return the joint, and for each example the chances of its candidates and which of them its label is."""
         found, table = self.fit(weights, cut)
         k = self._k
         r = found.noise(table.rank)[self._bin][:, None]
@@ -197,5 +207,7 @@ class Corrected:
         # The rate is that of the model; where it goes is what was counted.
         rate = float((found.noise(table.rank) * table.counts.sum(1)).sum() / table.counts.sum())
         apart, kept = joint.share[off].sum(), joint.share[~off].sum()
-        scale = np.where(off, rate / max(apart, 1e-300), (1 - rate) / max(kept, 1e-300))
-        return Joint(k, joint.true, joint.label, joint.share * scale)
+        more, less = rate / max(apart, 1e-300), (1 - rate) / max(kept, 1e-300)
+        parts = parts * np.where(own, less, more)
+        parts /= np.maximum(parts.sum(1, keepdims=True), 1e-300)
+        return Joint(k, joint.true, joint.label, joint.share * np.where(off, more, less)), parts, own

@@ -14,6 +14,7 @@ from unswayed.noise.labels import as_labels
 
 Ints = NDArray[np.int64]
 Floats = NDArray[np.float64]
+Bools = NDArray[np.bool_]
 
 # Probabilities that are read at a time.
 _CELLS = 1 << 22
