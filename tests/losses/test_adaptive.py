@@ -105,12 +105,18 @@ def test_in_training_what_a_loss_wants_must_be_told(spec: str, name: str) -> Non
         After("ce", "nce", 3)(draw(5, 4), labels(5, classes=4))
 
 
-@pytest.mark.parametrize("index", [torch.arange(4), torch.arange(5.0), torch.arange(10).view(5, 2)])
+@pytest.mark.parametrize("index", [torch.arange(4), torch.arange(5.0), torch.arange(10).view(5, 2), torch.ones(5) > 0])
 def test_a_bad_index_is_refused(index: Tensor) -> None:
     with pytest.raises(ValueError, match=r"index is .* it needs a whole number for each of the 5 examples"):
         ELR()(draw(5, 4), labels(5, classes=4), index=index)
     with pytest.raises(ValueError, match=r"index=-1 is not allowed; rows of the training set start at 0"):
         ELR()(draw(5, 4), labels(5, classes=4), index=torch.arange(5) - 1)
+    with pytest.raises(TypeError, match="index needs a tensor, not list"):
+        ELR()(draw(5, 4), labels(5, classes=4), index=[0, 1, 2, 3, 4])  # type: ignore[arg-type]
+    small = ELR(), ELR()
+    rows = torch.tensor([1, 0, 1, 2, 200], dtype=torch.uint8)
+    values = [each(draw(5, 4), labels(5, classes=4), index=i) for each, i in zip(small, (rows, rows.long()))]
+    assert values[0] == values[1]
 
 
 @pytest.mark.parametrize("inside", ["ogc", "elr", "truncated_gce", "nce + elr", "after(elr, then=nce, epoch=2)"])

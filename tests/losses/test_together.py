@@ -12,7 +12,7 @@ SPECS = (
     "vel(a=3)", "vsl(a=0.3)", "vsl(a=0.5)", "nnce", "nfl(gamma=1)", "nfl(gamma=2)", "focal(gamma=0)", "focal(gamma=1)",
     "focal(gamma=2)", "taylor_ce(t=2)", "taylor_ce(t=3)", "js(pi=0.3)", "js(pi=0.5)", "phuber_ce(tau=2)",
     "phuber_ce(tau=10)", "sce(alpha=0.1, beta=1)", "sce(alpha=1, beta=2)", "nce + rce", "nce - 0.5*rce", "amse(a=2)",
-    "label_smoothing(gce(q=0.7), r=0.1)", "logit_clip(ce, norm=1)", "eps_softmax(ce)", "bootstrap(ce)", "gjs(pi=0.4, views=1)",
+    "label_smoothing(gce(q=0.7), r=0.1)", "logit_clip(ce, norm=1)", "eps_softmax(ce)", "bootstrap(ce)", "gjs(pi=0.4)",
     "bounded(ce, v=3)", "bounded(ce, v=5)", "ce",
 )  # fmt: skip
 

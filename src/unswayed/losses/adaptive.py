@@ -208,7 +208,6 @@ class _Remembering(Loss):
         index: Tensor | None = e.told.get("index")
         if index is None:
             return None
-        index = index.to(e.logits.device)
         if len(index) and int(index.min()) < 0:
             raise ValueError(f"index={int(index.min())} is not allowed; rows of the training set start at 0")
         return index

@@ -150,8 +150,9 @@ class Loss(nn.Module):
         views = self._views(input)
         if not isinstance(target, Tensor):
             raise TypeError(f"target needs a tensor of class indices or probabilities, not {type(target).__name__}")
-        if sample_weight is not None and not isinstance(sample_weight, Tensor):
-            raise TypeError(f"sample_weight needs a tensor, not {type(sample_weight).__name__}")
+        for name, value in (("sample_weight", sample_weight), ("index", index)):
+            if value is not None and not isinstance(value, Tensor):
+                raise TypeError(f"{name} needs a tensor, not {type(value).__name__}")
         single = views[0].dim() == 1
         if single:
             views, target = tuple(view.unsqueeze(0) for view in views), target.unsqueeze(0)
@@ -203,11 +204,13 @@ class Loss(nn.Module):
                     f"unswayed.training.train gives it, and criterion.eval() does without where it can"
                 )
         index = given["index"]
-        if index is not None and (index.shape != logits.shape[:1] or index.is_floating_point()):
-            raise ValueError(
-                f"index is {index.dtype} of shape {tuple(index.shape)}; it needs a whole number for each of the "
-                f"{len(logits)} examples"
-            )
+        if index is not None:
+            if index.shape != logits.shape[:1] or index.is_floating_point() or index.dtype == torch.bool:
+                raise ValueError(
+                    f"index is {index.dtype} of shape {tuple(index.shape)}; it needs a whole number for each of the "
+                    f"{len(logits)} examples"
+                )
+            given["index"] = index.to(logits.device, torch.long)
         return {name: value for name, value in given.items() if value is not None}
 
     def _ignored(self, target: Tensor) -> Tensor | None:

@@ -32,8 +32,6 @@ class Together:
         for place, loss in enumerate(losses):
             if wants := what_it_wants(loss):
                 raise ValueError(f"{loss} wants to know {', '.join(wants)}, so that it cannot be computed with others")
-            if loss.views > 1:
-                raise ValueError(f"{loss} compares {loss.views} views of each example; views=1 is computed with others")
             groups.setdefault(_family(loss), []).append(place)
         self.order: list[int] = []
         self._sizes: list[int] = []

@@ -322,12 +322,15 @@ def _loop(
     rows, kept_back = held_out(len(data.train), experiment)
     seed = seed_of(experiment.order, ORDER)
     changed = augmentation(recipe.augment, mean=mean, std=std)
-    views = criterion.views if isinstance(criterion, Loss) else 1
-    if views > 1 and not (isinstance(criterion, Loss) and criterion.takes_views):
-        raise ValueError(
-            f"{criterion}: one part compares {views} views of each example, and another takes a single one; "
-            f"give gjs alone or beside gjs, or write gjs(views=1)"
-        )
+    views = 1
+    # Where nothing is drawn all views are the same, and one says as much.
+    if isinstance(criterion, Loss) and (changed.steps or changed.frame is not None or data.train.random):
+        views = criterion.views
+        if views > 1 and not criterion.takes_views:
+            raise ValueError(
+                f"{criterion}: one part compares {views} views of each example, and another takes a single one; "
+                f"give gjs alone or beside gjs, or write gjs(views=1)"
+            )
     train = Loader(data.train, recipe.batch_size, rows=rows, seed=seed, augment=changed, views=views, **common)
     size = max(recipe.batch_size, 512)
     plain = {"shuffle": False, "augment": augmentation("none", mean=mean, std=std), **common}
