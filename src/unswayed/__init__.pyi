@@ -1,3 +1,4 @@
+from unswayed import audit as audit
 from unswayed import functional as functional
 from unswayed import losses as losses
 from unswayed import noise as noise

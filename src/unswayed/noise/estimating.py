@@ -124,9 +124,12 @@ class NoiseEstimate:
     def sentences(self, classes: Sequence[str] | None = None) -> str:
         """Return the estimate in words."""
         names = [str(i) for i in range(self.num_classes)] if classes is None else list(classes)
+        between = f"{100 * self.low:.1f} to {100 * self.high:.1f} %"
         lines = [
-            f"About {100 * self.rate:.1f} % of the {self.examples:,} labels seem wrong "
-            f"({100 * self.level:g} % interval {100 * self.low:.1f} to {100 * self.high:.1f} %).",
+            f"How many of the {self.examples:,} labels are wrong can hardly be told: {between}."
+            if self.warning is not None
+            else f"About {100 * self.rate:.1f} % of the {self.examples:,} labels seem wrong "
+            f"({100 * self.level:g} % interval {between}).",
             f"The noise looks {self.kind.name}: {'; '.join(self.kind.reasons)}."
             if self.kind.name != "unknown"
             else f"What kind of noise it is cannot be told: {'; '.join(self.kind.reasons)}.",
