@@ -24,6 +24,7 @@ test: $(STAMP)  ## the whole test suite
 	$(BIN)/python -m pytest -q -m "not slow"
 
 test-slow: $(STAMP)  ## the tests that take minutes
+	$(BIN)/python -m pip install --quiet --constraint constraints.txt --editable '.[dev,ray]'
 	$(BIN)/python -m pytest -q -m slow
 
 lint: $(STAMP)  ## ruff and mypy --strict

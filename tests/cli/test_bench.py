@@ -1,6 +1,7 @@
 """``unswayed bench``: what it prints, where it writes, how it ends."""
 
 import json
+import sys
 from collections.abc import Callable
 from pathlib import Path
 
@@ -124,6 +125,9 @@ def test_the_papers_table_on_features(grid: Path, program: Callable[..., str]) -
         (["paper/figures", "--data", "cifar100=x"], "the grid has no data called 'cifar100'"),
         (["paper/figures", "--data", "cifar10=x", "--protocol", "embeddings"], "there is no 'x'"),
         (["grid.toml", "--as", "published"], "--as published is for the paper's presets"),
+        (["grid.toml", "--engine", "ray", "--workers", "2"], "--workers is for --engine local"),
+        (["grid.toml", "--address", "auto"], "--address is for --engine ray"),
+        (["grid.toml", "--gpus-per-run", "0.5"], "--gpus-per-run is for --engine ray"),
         (["no.toml"], "No such file or directory: 'no.toml'"),
         (["status", "nowhere"], "nowhere is no folder of a bench"),
         (["merge", "nowhere", "--out", "all"], "nowhere is no folder of a bench"),
@@ -134,6 +138,12 @@ def test_mistakes(grid: Path, program: Callable[..., str], args: list[str], mess
     assert message in said
     assert "Traceback" not in said
     assert not Path("results").exists()
+
+
+def test_ray_that_is_not_there(grid: Path, program: Callable[..., str], monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setitem(sys.modules, "ray", None)
+    said = program("bench", "grid.toml", "--engine", "ray", code=2)
+    assert "--engine ray needs Ray: pip install 'unswayed[ray]'" in said
 
 
 def test_help(program: Callable[..., str], monkeypatch: pytest.MonkeyPatch) -> None:

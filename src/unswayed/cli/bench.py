@@ -70,6 +70,7 @@ class Engine(StrEnum):
     """What runs the cells."""
 
     local = "local"
+    ray = "ray"
 
 
 @app.command(epilog=EXAMPLES)
@@ -94,7 +95,15 @@ def run(
     workers: Annotated[
         int | None, typer.Option("--workers", min=1, help="Processes; by default one a GPU, or one a processor.")
     ] = None,
-    engine: Annotated[Engine, typer.Option("--engine", help="What runs the cells.")] = Engine.local,
+    engine: Annotated[
+        Engine, typer.Option("--engine", help="Worker processes on this machine, or tasks of a Ray cluster.")
+    ] = Engine.local,
+    address: Annotated[
+        str | None, typer.Option("--address", help="Ray cluster, like auto; by default one is started here.")
+    ] = None,
+    gpus: Annotated[
+        float | None, typer.Option("--gpus-per-run", min=0, help="Share of a GPU for each task of Ray.")
+    ] = None,
     settings: Annotated[
         list[str] | None,
         typer.Option("--set", metavar="NAME=VALUE", help="Change a setting of all cells, like recipe.epochs=20."),
@@ -120,6 +129,7 @@ def run(
     from unswayed.bench.work import tasks
     from unswayed.training import Stopped
 
+    _check_engine(engine, workers, address, gpus)
     if Path(what).suffix == ".toml" or Path(what).is_file():
         if reading is not Reading.written:
             raise ValueError(f"--as {reading} is for the paper's presets; {what} says itself what is run")
@@ -155,7 +165,10 @@ def run(
     store.add(plan)
     watch = _Watch(store, plan, total=len(cells), left=len(todo), quiet=quiet)
     try:
-        run_local(tasks(todo.values(), crew), sources, store, workers=crew, tell=watch.tell)
+        if engine is Engine.ray and todo:
+            _on_cluster(address, gpus, list(todo.values()), sources, store, watch)
+        else:
+            run_local(tasks(todo.values(), crew), sources, store, workers=crew, tell=watch.tell)
     except (Stopped, OSError) as error:
         print(f"unswayed: {error}", file=sys.stderr)
         raise typer.Exit(getattr(error, "exit_code", 1)) from None
@@ -165,6 +178,37 @@ def run(
     if any(store.state(id).name == "failed" for id in cells):
         print(f"some runs failed: {out}/ID/error.json says why; the same command tries them again", file=sys.stderr)
         raise typer.Exit(1)
+
+
+def _check_engine(engine: Engine, workers: int | None, address: str | None, gpus: float | None) -> None:
+    if engine is Engine.ray and workers is not None:
+        raise ValueError("--workers is for --engine local; a Ray cluster runs as many as it has resources for")
+    if engine is Engine.local and (address is not None or gpus is not None):
+        option = "--address" if address is not None else "--gpus-per-run"
+        raise ValueError(f"{option} is for --engine ray")
+
+
+def _on_cluster(
+    address: str | None,
+    gpus: float | None,
+    todo: list[tuple[str, Experiment]],
+    sources: Sources,
+    store: Store,
+    watch: _Watch,
+) -> None:
+    from unswayed.bench.cluster import connect, run_ray
+    from unswayed.bench.work import tasks
+
+    ray = connect(address)
+    try:
+        there = ray.cluster_resources()
+        share = gpus if gpus is not None else float("GPU" in there)
+        if share > there.get("GPU", 0):
+            raise ValueError(f"--gpus-per-run {share:g}: the cluster has {there.get('GPU', 0):g} GPUs")
+        size = max(1, int(there.get("CPU", 1)))
+        run_ray(ray, tasks(todo, size), sources, store, gpus=share, tell=watch.tell)
+    finally:
+        ray.shutdown()
 
 
 def _estimate(plan: Plan, store: Store, sources: Sources, todo: dict[str, tuple[str, Experiment]], workers: int) -> str:

@@ -22,6 +22,7 @@ EXTRAS = {
     "plot": (("matplotlib",), "figures for papers, heat maps, contact sheets"),
     "data": (("sklearn", "polars", "PIL"), "the digits data, parquet and CSV files, folders of images"),
     "train": (("lightning_fabric",), "training"),
+    "ray": (("ray",), "grids on many machines"),
 }
 OTHERS = {"timm": "networks by `timm:NAME`"}
 
