@@ -87,6 +87,12 @@ class Suspects:
         ]  # fmt: skip
 
 
+def check_score(score: str) -> None:
+    """Raise a ``ValueError`` if there is no such score."""
+    if score not in SCORES:
+        raise ValueError(f"unknown score {score!r}{did_you_mean(str(score), SCORES)}; known: {', '.join(SCORES)}")
+
+
 def suspects(labels: Any, probabilities: Any, score: str = "self-confidence") -> Suspects:
     """Rank labels by how suspicious they are.
 
@@ -96,8 +102,7 @@ def suspects(labels: Any, probabilities: Any, score: str = "self-confidence") ->
         score: ``"self-confidence"``, ``"normalised margin"`` (both as cleanlab has them) or ``"log margin"``. Ties
             are broken by the chance that the label is wrong, then by the order of the examples.
     """
-    if score not in SCORES:
-        raise ValueError(f"unknown score {score!r}{did_you_mean(str(score), SCORES)}; known: {', '.join(SCORES)}")
+    check_score(score)
     seen = ranked(probabilities, labels)
     p = probabilities.detach().cpu().numpy() if hasattr(probabilities, "detach") else np.asarray(probabilities)
     n, given = len(seen), seen.labels

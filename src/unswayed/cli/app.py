@@ -8,7 +8,7 @@ from typing import Annotated
 import typer
 
 import unswayed
-from unswayed.cli import bench, data, demo, doctor, losses, noise, theory, train
+from unswayed.cli import audit, bench, data, demo, doctor, losses, noise, theory, train
 from unswayed.cli._tell import tell
 
 app = typer.Typer(
@@ -23,6 +23,7 @@ app.command(name="demo", epilog=demo.EXAMPLES)(demo.command)
 app.command(name="losses", epilog=losses.EXAMPLES)(losses.command)
 app.command(name="theory", epilog=theory.EXAMPLES)(theory.command)
 app.add_typer(noise.app, name="noise")
+app.command(name="audit", epilog=audit.EXAMPLES)(audit.command)
 app.command(name="train", epilog=train.EXAMPLES)(train.command)
 app.command(name="doctor", epilog=doctor.EXAMPLES)(doctor.command)
 app.add_typer(data.app, name="data")

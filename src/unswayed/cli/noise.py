@@ -9,8 +9,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from unswayed._files import written_whole
-from unswayed.cli import _data
+from unswayed.cli import _data, _probabilities
 
 if TYPE_CHECKING:
     from rich.console import Console
@@ -128,17 +127,10 @@ def estimate(
         str, typer.Option("--noise", help="Labels to look at: given (those of the data), or a kind of noise to try.")
     ] = "given",
     probabilities: Annotated[
-        Path | None,
-        typer.Option(
-            "--probabilities",
-            metavar="FILE",
-            help="Instead of --data: .npz of out-of-sample probabilities and labels.",
-        ),
+        Path | None, typer.Option("--probabilities", metavar="FILE", help=_probabilities.FILE_HELP)
     ] = None,
-    loss: Annotated[
-        str | None, typer.Option("--loss", help="Loss of the cross-validated classifier; by default vce(a=10/K).")
-    ] = None,
-    model: Annotated[str, typer.Option("--model", help="linear or mlp(hidden=..., depth=...).")] = "mlp(hidden=256)",
+    loss: Annotated[str | None, typer.Option("--loss", help=_probabilities.LOSS_HELP)] = None,
+    model: Annotated[str, typer.Option("--model", help=_probabilities.MODEL_HELP)] = _probabilities.MODEL,
     folds: Annotated[int, typer.Option("--folds", help="Of the cross-validation.")] = 5,
     resamples: Annotated[int, typer.Option("--resamples", help="Of the bootstrap.")] = 100,
     seed: Annotated[int, typer.Option("--seed", help="Of folds, training, bootstrap, and of --noise.")] = 0,
@@ -149,42 +141,22 @@ def estimate(
     as_json: Annotated[bool, typer.Option("--json", help="Print the estimate as JSON.")] = False,
 ) -> None:
     """Estimate how many labels are wrong, and which classes are taken for which."""
-    import numpy as np
-
     from unswayed import noise as noises
     from unswayed.noise.labels import check_place
-    from unswayed.noise.ranking import read_probabilities
 
-    if (data is None) == (probabilities is None):
-        raise ValueError("say what to look at: --data NAME[=PATH], or --probabilities FILE; one of them")
     if save is not None:
         check_place(save)
-    classes: Sequence[str] | None = None
-    known = None
-    if probabilities is not None:
-        table, labels = read_probabilities(probabilities)
-    else:
-        from unswayed import training
-        from unswayed.training.run import make_noise
-
-        assert data is not None
-        loaded = _data.load(data, label=label)
-        noisy = make_noise(loaded, noise, seed)
-        labels, known, classes = noisy.labels, noisy.rate, loaded.classes
-        table = training.out_of_sample(
-            loaded, loss, model, noise=noisy, folds=folds, seed=seed, progress=training.Progress(quiet=quiet)
-        )
-    found = noises.estimate(labels, table, resamples=resamples, seed=seed)
+    got = _probabilities.get(data, label, noise, probabilities, loss, model, folds, seed, quiet)
+    found = noises.estimate(got.labels, got.table, resamples=resamples, seed=seed)
     if save is not None:
-        with written_whole(save) as part, part.open("wb") as file:
-            np.savez_compressed(file, probabilities=table, labels=labels)
+        got.save(save)
     if as_json:
-        print(json.dumps(found.record() | {"true_rate": known}, indent=2))
+        print(json.dumps(found.record() | {"true_rate": got.rate}, indent=2))
         return
-    print(found.sentences(classes))
-    if known is not None:
-        print(f"In truth {100 * known:.2f} % are wrong: --noise was {noise}, so that it is known.")
-    _estimates(found, classes)
+    print(found.sentences(got.classes))
+    if got.rate is not None:
+        print(f"In truth {100 * got.rate:.2f} % are wrong: --noise was {noise}, so that it is known.")
+    _estimates(found, got.classes)
     if save is not None:
         print(f"wrote {save}")
 
