@@ -52,6 +52,15 @@ def test_a_dry_run_shows_the_matrix_and_how_long_it_takes(grid: Path, program: C
     assert not (grid / "out").exists()
 
 
+def test_a_dry_run_without_data_says_what_it_cannot_know(grid: Path, program: Callable[..., str]) -> None:
+    shown = program("bench", "paper/benchmark", "--dry-run")
+    assert "528 runs: 528 open" in shown
+    assert shown.rstrip().endswith("give --data for cifar10, cifar100, to time a few steps")
+    assert "what is done is not known" not in shown
+    shown = program("bench", "paper/ablation", "--dry-run", "--protocol", "embeddings", "--only", "data=cifar10")
+    assert "what is done is not known without --data for cifar10" in shown
+
+
 def test_a_grid_is_run_and_not_run_again(grid: Path, program: Callable[..., str]) -> None:
     """One of its runs fails, as this data has no labels of people; the others are done."""
     (grid / "grid.toml").write_text(GRID.replace('"clean"', '"human(worst)"'))

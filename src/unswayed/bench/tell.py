@@ -7,7 +7,7 @@ from typing import Any
 
 from unswayed.bench.store import Plan, Planned, Store
 
-_SIGNS = {"done": "done", "running": "running", "begun": "begun", "failed": "failed", "open": "open"}
+_STATES = ("done", "running", "begun", "failed", "open")
 
 
 def matrix(plan: Plan, store: Store) -> Iterator[str]:
@@ -47,8 +47,8 @@ def summary(plan: Plan, store: Store) -> Iterator[str]:
     """Yield sentences: how many runs are done, running, failed (and why)."""
     ids = dict.fromkeys(cell.id for cell in plan.cells)
     states = {id: store.state(id) for id in ids}
-    counts = {name: sum(state.name == name for state in states.values()) for name in _SIGNS}
-    told = [f"{count} {_SIGNS[name]}" for name, count in counts.items() if count]
+    counts = {name: sum(state.name == name for state in states.values()) for name in _STATES}
+    told = [f"{count} {name}" for name, count in counts.items() if count]
     yield f"{len(ids)} runs: {', '.join(told) or 'none'}"
     running = dict.fromkeys(state.detail for state in states.values() if state.name == "running")
     for who in running:

@@ -156,8 +156,11 @@ def run(
     print(title(plan))
     for note in grid.notes:
         print(note)
-    print()
+    print(flush=True)
     if dry_run:
+        unknown = [name for name in names if not sources.knows(name)]
+        if unknown:
+            print(f"what is done is not known without --data for {', '.join(unknown)}, which says what is in it\n")
         for line in [*matrix(plan, store), *summary(plan, store)]:
             print(line)
         print(_estimate(plan, store, sources, todo, max(1, min(crew, len(todo)))))
