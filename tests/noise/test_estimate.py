@@ -118,6 +118,21 @@ def test_a_classifier_that_knows_nothing_is_no_witness() -> None:
     assert "Caution" in str(found)
 
 
+@pytest.mark.parametrize("n", [1, 2, 30, 400])
+def test_few_examples_tell_nothing(n: int) -> None:
+    true, _, p = classified(n, 4)
+    found = estimate(true, p, resamples=20)
+    assert (found.low, found.high) == (0, 1)
+    assert "500 examples or more are needed" in str(found)
+
+
+def test_decisions_without_degrees_tell_nothing() -> None:
+    true, _, p = classified(2000, 4)
+    found = estimate(true, 0.96 * np.eye(4)[p.argmax(1)] + 0.01, resamples=20)
+    assert (found.low, found.high) == (0, 1)
+    assert found.warning is not None
+
+
 def test_same_seed_same_result() -> None:
     true, _, p = classified(2000, 4)
     given = make("symmetric(0.3)", true, 4).labels

@@ -22,6 +22,8 @@ _RESAMPLES = Param("resamples", 100, "of the bootstrap", kind="integer", low=20)
 _LEVEL = Param("level", 0.95, "of the intervals", low=0.5, high=1, open_high=True)
 # With more errors than this among the half it is surest of, a classifier is no witness against labels.
 _ERRORS = 0.1
+# Bins of 50 examples with margins of their own; with fewer nothing can be fitted.
+_LEAST_BINS = 10
 _CELLS = 1 << 22
 
 
@@ -62,8 +64,8 @@ class NoiseEstimate:
 
     ``rate``, ``low``, ``high`` and ``matrix`` are those of the ``corrected`` method; ``methods`` has all three
     (``corrected``, ``confident joint``, ``anchor points``). Where the classifier is too weak a witness, ``warning``
-    says why, and ``low`` and ``high`` span all three. ``kind`` is what the noise looks like, ``errors`` the share of
-    examples that the classifier itself seems to get wrong.
+    says why, and ``low`` and ``high`` span all three; without ``enough`` examples they are 0 and 1. ``kind`` is what
+    the noise looks like, ``errors`` the share of examples that the classifier itself seems to get wrong.
     """
 
     examples: int
@@ -75,6 +77,7 @@ class NoiseEstimate:
     separation: Separation
     errors: float
     warning: str | None
+    enough: bool
 
     @property
     def rate(self) -> float:
@@ -84,12 +87,16 @@ class NoiseEstimate:
     @property
     def low(self) -> float:
         """The lower bound of the rate."""
+        if not self.enough:
+            return 0.0
         mine = self.methods["corrected"].low
         return mine if self.warning is None else min(m.low for m in self.methods.values())
 
     @property
     def high(self) -> float:
         """The upper bound of the rate."""
+        if not self.enough:
+            return 1.0
         mine = self.methods["corrected"].high
         return mine if self.warning is None else max(m.high for m in self.methods.values())
 
@@ -224,7 +231,8 @@ def estimate(
     errors_of_sure = 1 - float((truth * sure).sum() / max(sure.sum(), 1))
     return NoiseEstimate(
         n, seen.num_classes, level, resamples, methods, kind_of(seen, found), found,
-        1 - float((truth * sizes).sum() / sizes.sum()), _warning(found, errors_of_sure, seen.num_classes),
+        1 - float((truth * sizes).sum() / sizes.sum()),
+        _warning(found, errors_of_sure, seen.num_classes, len(sizes)), len(sizes) >= _LEAST_BINS,
     )  # fmt: skip
 
 
@@ -243,7 +251,12 @@ def _bounds(entries: Any, ends: list[float]) -> tuple[Floats, Floats]:
     return low, high
 
 
-def _warning(found: Separation, errors: float, num_classes: int) -> str | None:
+def _warning(found: Separation, errors: float, num_classes: int, bins: int) -> str | None:
+    if bins < _LEAST_BINS:
+        return (
+            f"{50 * _LEAST_BINS} examples or more are needed, with probabilities that tell how sure the classifier is; "
+            f"with these, wrong labels cannot be told from its errors"
+        )
     if errors > _ERRORS:
         return (
             f"the classifier seems to be wrong on {100 * errors:.0f} % of even the half it is surest of, so that its "
