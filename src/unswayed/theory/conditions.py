@@ -66,8 +66,8 @@ class SymmetryGap:
     """How far ``sum_k L(u, k)`` ranges over the simplex; 0 for a symmetric loss.
 
     ``gap`` is in the loss's own units, ``normalised`` in units of its least slope, ``bound`` the paper's ``v - 1`` for
-    the latter (Lemma 1). ``exact`` is false where ``gap`` was only searched for, and so is a lower bound; for a loss that
-    depends on more than the prediction, such as a memory, it is infinite, as nothing is known.
+    the latter (Lemma 1). ``exact`` is false where ``gap`` was only searched for, and so is a lower bound; for a loss
+    that depends on more than the prediction, such as a memory, it is infinite, as nothing is known.
 
     >>> from unswayed import theory
     >>> theory.symmetry_gap("vce(a=4)", 10)
