@@ -5,15 +5,34 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
+from typing import Annotated, Any
+
+import typer
 
 from unswayed._files import written_whole
 from unswayed.cli import _data
 
-FILE_HELP = "Instead of --data: .npz of out-of-sample probabilities and labels."
-LOSS_HELP = "Loss of the cross-validated classifier; by default vce(a=10/K)."
-MODEL_HELP = "linear or mlp(hidden=..., depth=...)."
 MODEL = "mlp(hidden=256)"
+
+# The options that say it, which are the same in each command.
+DataOption = Annotated[str | None, typer.Option("--data", metavar=_data.METAVAR, help=_data.HELP)]
+LabelOption = Annotated[str | None, typer.Option("--label", help="Label column of a CSV or parquet table.")]
+NoiseOption = Annotated[
+    str, typer.Option("--noise", help="Labels to look at: given (those of the data), or a kind of noise to try.")
+]
+FileOption = Annotated[
+    Path | None,
+    typer.Option(
+        "--probabilities",
+        metavar="FILE",
+        help="Instead of --data: .npz of out-of-sample probabilities and labels.",
+    ),
+]
+LossOption = Annotated[
+    str | None, typer.Option("--loss", help="Loss of the cross-validated classifier; by default vce(a=10/K).")
+]
+ModelOption = Annotated[str, typer.Option("--model", help="linear or mlp(hidden=..., depth=...).")]
+FoldsOption = Annotated[int, typer.Option("--folds", help="Of the cross-validation.")]
 
 
 @dataclass(frozen=True, eq=False)

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from unswayed._files import written_whole
-from unswayed.cli import _data, _probabilities
+from unswayed.cli import _probabilities
 
 if TYPE_CHECKING:
     from unswayed.audit import Suspects
@@ -27,18 +27,14 @@ Rows are counted from 0, in the order of the (training) data. Scores: self-confi
 
 
 def command(
-    data: Annotated[str | None, typer.Option("--data", metavar=_data.METAVAR, help=_data.HELP)] = None,
-    label: Annotated[str | None, typer.Option("--label", help="Label column of a CSV or parquet table.")] = None,
-    noise: Annotated[
-        str, typer.Option("--noise", help="Labels to look at: given (those of the data), or a kind of noise to try.")
-    ] = "given",
-    probabilities: Annotated[
-        Path | None, typer.Option("--probabilities", metavar="FILE", help=_probabilities.FILE_HELP)
-    ] = None,
+    data: _probabilities.DataOption = None,
+    label: _probabilities.LabelOption = None,
+    noise: _probabilities.NoiseOption = "given",
+    probabilities: _probabilities.FileOption = None,
     score: Annotated[str, typer.Option("--score", help="What ranks the labels.")] = "self-confidence",
-    loss: Annotated[str | None, typer.Option("--loss", help=_probabilities.LOSS_HELP)] = None,
-    model: Annotated[str, typer.Option("--model", help=_probabilities.MODEL_HELP)] = _probabilities.MODEL,
-    folds: Annotated[int, typer.Option("--folds", help="Of the cross-validation.")] = 5,
+    loss: _probabilities.LossOption = None,
+    model: _probabilities.ModelOption = _probabilities.MODEL,
+    folds: _probabilities.FoldsOption = 5,
     seed: Annotated[int, typer.Option("--seed", help="Of folds, training, and of --noise.")] = 0,
     top: Annotated[int, typer.Option("--top", min=0, help="How many suspects are shown.")] = 20,
     out: Annotated[

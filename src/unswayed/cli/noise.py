@@ -121,17 +121,13 @@ def show(
 
 @app.command(epilog=EXAMPLES_ESTIMATE)
 def estimate(
-    data: Annotated[str | None, typer.Option("--data", metavar=_data.METAVAR, help=_data.HELP)] = None,
-    label: Annotated[str | None, typer.Option("--label", help="Label column of a CSV or parquet table.")] = None,
-    noise: Annotated[
-        str, typer.Option("--noise", help="Labels to look at: given (those of the data), or a kind of noise to try.")
-    ] = "given",
-    probabilities: Annotated[
-        Path | None, typer.Option("--probabilities", metavar="FILE", help=_probabilities.FILE_HELP)
-    ] = None,
-    loss: Annotated[str | None, typer.Option("--loss", help=_probabilities.LOSS_HELP)] = None,
-    model: Annotated[str, typer.Option("--model", help=_probabilities.MODEL_HELP)] = _probabilities.MODEL,
-    folds: Annotated[int, typer.Option("--folds", help="Of the cross-validation.")] = 5,
+    data: _probabilities.DataOption = None,
+    label: _probabilities.LabelOption = None,
+    noise: _probabilities.NoiseOption = "given",
+    probabilities: _probabilities.FileOption = None,
+    loss: _probabilities.LossOption = None,
+    model: _probabilities.ModelOption = _probabilities.MODEL,
+    folds: _probabilities.FoldsOption = 5,
     resamples: Annotated[int, typer.Option("--resamples", help="Of the bootstrap.")] = 100,
     seed: Annotated[int, typer.Option("--seed", help="Of folds, training, bootstrap, and of --noise.")] = 0,
     save: Annotated[
